@@ -77,7 +77,7 @@ struct Aside::Impl {
   void work() {
     std::unique_lock lock(mutex);
     for (;;) {
-      changed.wait(lock, [&] { return ends || !tasks.empty(); });
+      wait_until_done(changed, lock, [&] { return ends || !tasks.empty(); });
       if (tasks.empty()) return;
       const std::function<void()> task = std::move(tasks.front());
       tasks.pop_front();
@@ -129,7 +129,7 @@ bool Aside::finish(std::optional<double> seconds) noexcept {
   std::unique_lock lock(impl_->mutex);
   const auto done = [&] { return impl_->tasks.empty() && !impl_->busy; };
   if (seconds) return impl_->changed.wait_for(lock, std::chrono::duration<double>(*seconds), done);
-  impl_->changed.wait(lock, done);
+  wait_until_done(impl_->changed, lock, done);
   return true;
 }
 

@@ -9,9 +9,12 @@
 // or a closed terminal costs no measurement.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -68,6 +71,15 @@ class DataLines {
 void print_view(std::string_view text) noexcept;
 
 // Nothing that is measured waits for a reader that pauses (Ctrl-S, a pager) or a slow file.
+
+/// Waits until `done()`. A wait without an end is a function of newer C++ libraries
+/// (GLIBCXX_3.4.30) than Rocky 9 and Ubuntu 22.04 have, and one with an end is not.
+template <class Done>
+void wait_until_done(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
+                     Done done) {
+  while (!changed.wait_for(lock, std::chrono::hours(1), done)) {
+  }
+}
 
 /// Does what may block on a thread of its own, one task after the other.
 class Aside {

@@ -291,7 +291,7 @@ void MpiWorld::wait(Operation& operation, const char* phase) {
   } else {
     nudged_ = true;
     wake_.notify_one();
-    completed_.wait(lock, [&] { return operation.done.load(); });
+    wait_until_done(completed_, lock, [&] { return operation.done.load(); });
   }
   const bool last = --waiting_ == 0;
   const bool more = !idle_ || !commands_.empty();

@@ -27,7 +27,6 @@
 #include "config/sweep_settings.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
-#include "launch/bisect.hpp"
 #include "launch/gate_builds.hpp"
 #include "launch/launch_builder.hpp"
 #include "platform/posix_file.hpp"

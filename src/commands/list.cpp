@@ -12,7 +12,9 @@
 #include "config/text.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/gate_builds.hpp"
+#include "launch/wheel.hpp"
 #include "models/catalog.hpp"
+#include "platform/platform.hpp"
 #include "record/write.hpp"
 #include "report/tables.hpp"
 #include "result/records.hpp"
@@ -160,6 +162,9 @@ std::string version_text() {
       text += fmt::format("  {:<14} {}\n", name,
                           value.is_string() ? value.get<std::string>() : value.dump());
   text += fmt::format("  {:<14} {}\n", "kernels", has_own_kernels() ? "scalemark, torch" : "torch");
+  if (const auto wheel = wheel_of(own_path()))
+    for (const auto& [name, value] : wheel_facts(*wheel, process_environment()))
+      text += fmt::format("  {:<14} {}\n", name, value);
   return text + fmt::format("  {:<14} {}\n", "gate", kInterleavedWord);
 }
 

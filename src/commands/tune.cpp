@@ -416,9 +416,9 @@ struct TunedPoint {
   std::string point;
   std::size_t launches = 0;
   bool failed = false;
-  std::optional<double> throughput;  ///< without the differences of rounds
-  std::optional<double> of_fastest;
-  std::optional<double> chance_faster;  ///< than the picked one, by more than `within`
+  std::optional<double> throughput{};  ///< without the differences of rounds
+  std::optional<double> of_fastest{};
+  std::optional<double> chance_faster{};  ///< than the picked one, by more than `within`
   std::optional<std::size_t> left_out_after;
   static void describe(Fields& fields) {
     fields.add("point", &TunedPoint::point);

@@ -388,8 +388,8 @@ void apply_variables(Layers& layers, const std::vector<Variable>& variables) {
   }
   LayerSettings settings(layers, Origin::environment);
   for (const Variable& variable : variables) {
-    // SCALEMARK_PYTHON is read by scalemark report.
-    if (variable.key == "config" || variable.key == "python") continue;
+    // SCALEMARK_PYTHON is read by scalemark report, SCALEMARK_MPI where pip installed scalemark.
+    if (variable.key == "config" || variable.key == "python" || variable.key == "mpi") continue;
     if (find_written_key(variable.key))
       settings.add(variable.key, variable.text, variable.name);
     else

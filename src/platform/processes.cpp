@@ -229,7 +229,8 @@ class Processes {
       running_.insert(*pid);
       std::string name = read_text(path / "comm").value_or("");
       if (name.ends_with('\n')) name.pop_back();
-      any_daemon_ = any_daemon_ || std::ranges::find(kDaemons, name) != kDaemons.end();
+      any_daemon_ =
+          any_daemon_ || std::ranges::find(kOpenMpiPrograms, name) != kOpenMpiPrograms.end();
       if (!look_into(path)) hidden_[facts->user] = *pid;
     }
   }
@@ -273,8 +274,6 @@ class Processes {
     return true;
   }
 
-  static constexpr std::array<std::string_view, 6> kDaemons{"orted",   "orterun", "mpirun",
-                                                            "prterun", "prted",   "prte"};
   bool any_daemon_ = false;
   std::set<std::int64_t> running_;
   std::map<uid_t, std::int64_t> hidden_;

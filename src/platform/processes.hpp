@@ -1,6 +1,7 @@
 // Lists the processes of this host from /proc/PID/stat.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -12,6 +13,10 @@
 #include "platform/posix_file.hpp"
 
 namespace scalemark {
+
+/// The names under which Open MPI 4 and 5 start ranks and run beside them on every host.
+inline constexpr std::array<std::string_view, 6> kOpenMpiPrograms{"orted",   "orterun", "mpirun",
+                                                                  "prterun", "prted",   "prte"};
 
 /// A process as /proc/PID/stat describes it.
 struct ProcessStat {

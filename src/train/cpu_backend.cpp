@@ -13,6 +13,7 @@
 #include "models/int8.hpp"
 #include "platform/memory_limit.hpp"
 #include "platform/platform.hpp"
+#include "streams.hpp"
 #include "train/device_backend.hpp"
 
 namespace scalemark {
@@ -131,7 +132,7 @@ class CpuBatchCopier : public BatchCopier {
   void wait() override {
     const double before = steady_seconds();
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !busy_; });
+    wait_until_done(changed_, lock, [this] { return !busy_; });
     tensors_.clear();
     times_.wait_seconds += steady_seconds() - before;
     times_.copy_seconds += copied_seconds_;
@@ -144,7 +145,7 @@ class CpuBatchCopier : public BatchCopier {
   void run() {
     std::unique_lock lock(mutex_);
     while (true) {
-      changed_.wait(lock, [this] { return busy_ || leave_; });
+      wait_until_done(changed_, lock, [this] { return busy_ || leave_; });
       if (leave_) return;
       lock.unlock();
       const double before = steady_seconds();

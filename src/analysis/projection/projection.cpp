@@ -173,9 +173,9 @@ PredictedStep predict(const ModelFit& fit, const NetworkChange& change, const St
   lean(costs, leaning);
   const double between =
       std::sqrt(leaning.share * (1 - leaning.share)) * std::abs(leaning.disagreement);
-  const double deviation =
-      std::hypot(std::hypot(kLaunchDeviation, fit.largest_miss(median_seconds(costs))),
-                 std::hypot(drift(fit, ranks), between));
+  const double missed = fit.largest_miss(median_seconds(costs)), drifted = drift(fit, ranks);
+  const double deviation = std::sqrt(kLaunchDeviation * kLaunchDeviation + missed * missed +
+                                     drifted * drifted + between * between);
   const Interval band = band_of(costs, deviation);
   const StepCost parts = middle_parts(costs);
   return {{parts.seconds(), band}, parts};
