@@ -162,10 +162,11 @@ std::string version_text() {
       text += fmt::format("  {:<14} {}\n", name,
                           value.is_string() ? value.get<std::string>() : value.dump());
   text += fmt::format("  {:<14} {}\n", "kernels", has_own_kernels() ? "scalemark, torch" : "torch");
+  text += fmt::format("  {:<14} {}\n", "gate", kInterleavedWord);
   if (const auto wheel = wheel_of(own_path()))
     for (const auto& [name, value] : wheel_facts(*wheel, process_environment()))
       text += fmt::format("  {:<14} {}\n", name, value);
-  return text + fmt::format("  {:<14} {}\n", "gate", kInterleavedWord);
+  return text;
 }
 
 CommandHelp commands::list_help(const CommandLine&) {

@@ -275,6 +275,7 @@ ReportProgram find_report_program(const std::filesystem::path& program,
   if (const auto chosen = environment.find("SCALEMARK_PYTHON");
       chosen != environment.end() && !chosen->second.empty())
     return {chosen->second, script};
+  if (const auto wheel = wheel_of(program)) return {python_of(*wheel), script};
   std::error_code error;
   const fs::path own = script.parent_path().parent_path() / ".venv" / "bin" / "python";
   if (fs::exists(own, error)) return {own, script};

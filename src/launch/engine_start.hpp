@@ -51,8 +51,9 @@ struct ReportProgram {
 };
 
 /// Finds the script that belongs to `program`, in <prefix>/share/scalemark or in the source tree
-/// that it was built in, and the Python that runs it: $SCALEMARK_PYTHON, that of scripts/setup
-/// beside the script or beside `torch` (a wheel in its virtual environment), or python3.
+/// that it was built in, and the Python that runs it: $SCALEMARK_PYTHON, that of the environment
+/// into which pip put `program`, that of scripts/setup beside the script or beside `torch` (a wheel
+/// in its virtual environment), or python3.
 /// EnvironmentError without a script.
 ReportProgram find_report_program(const std::filesystem::path& program,
                                   const std::filesystem::path& torch,

@@ -133,8 +133,9 @@ fs::path built_commit(const std::string& commit, const std::string& flag) {
   const fs::path tree = source_tree();
   if (tree.empty())
     refuse_at(flag, quote(commit) +
-                        " is no program and no folder with one, and this scalemark has no source "
-                        "tree to build a commit from; give the folder of a build");
+                        " is no program and no folder with one, and this scalemark is installed: "
+                        "commits are built in a clone of its repository (git clone, scripts/setup, "
+                        "./scalemark gate). Here give the folder of a build");
   refuse_foreign_commit(tree, commit, flag);
   const ProgramOutput said =
       output_of({.command = {(tree / "scripts" / "build_commit").string(), commit}});

@@ -50,14 +50,6 @@ std::vector<fs::path> package_folders(const fs::path& prefix) {
   return folders;
 }
 
-/// The Python of the environment; python3 of PATH for a folder of pip install --target.
-std::string python_of(const Wheel& wheel) {
-  const std::string name = wheel.packages.parent_path().filename().string();  // "python3.12"
-  const std::string python = name.starts_with("python3") ? name : "python3";
-  const fs::path own = wheel.prefix / "bin" / python;
-  return is_there(own) ? own.string() : python;
-}
-
 std::optional<OpenMpi> open_mpi_in(const fs::path& prefix) {
   std::vector<fs::path> folders{prefix / "lib", prefix / "lib64"};
   for (const fs::path& of_architecture : entries(prefix / "lib", "", "-linux-gnu"))
@@ -123,6 +115,13 @@ std::optional<Wheel> wheel_of(const fs::path& program) {
   return std::nullopt;
 }
 
+std::string python_of(const Wheel& wheel) {
+  const std::string name = wheel.packages.parent_path().filename().string();  // "python3.12"
+  const std::string python = name.starts_with("python3") ? name : "python3";
+  const fs::path own = wheel.prefix / "bin" / python;
+  return is_there(own) ? own.string() : python;
+}
+
 fs::path torch_of(const Wheel& wheel) {
   if (const fs::path torch = wheel.packages / "torch"; is_there(torch / kTorchLibrary))
     return torch;
@@ -136,10 +135,12 @@ fs::path torch_of(const Wheel& wheel) {
   const fs::path torch = fs::path(first_line(said.text)).parent_path();
   if (said.is_ok() && is_there(torch / kTorchLibrary)) return torch;
   throw EnvironmentError(fmt::format(
-      "there is no whole torch in {}, nor does {} find one: pip install 'torch=={}.*' into "
-      "this environment, or give the folder of a LibTorch of that release with --torch "
-      "FOLDER or SCALEMARK_TORCH=FOLDER",
-      wheel.packages.string(), python, release_of(build_info().libtorch.value_or(""))));
+      "there is no whole torch in {}, and {} finds {}: pip install 'torch=={}.*' into this "
+      "environment, or give the folder of a LibTorch of that release with --torch FOLDER or "
+      "SCALEMARK_TORCH=FOLDER",
+      wheel.packages.string(), python,
+      torch.empty() ? "none" : fmt::format("{}, which holds no {}", torch.string(), kTorchLibrary),
+      release_of(build_info().libtorch.value_or(""))));
 }
 
 std::optional<OpenMpi> open_mpi_of(const Wheel& wheel,

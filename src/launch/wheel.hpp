@@ -22,6 +22,9 @@ struct Wheel {
 /// nothing.
 std::optional<Wheel> wheel_of(const std::filesystem::path& program);
 
+/// Returns the Python of the environment, and for a folder of pip install --target python3.
+std::string python_of(const Wheel& wheel);
+
 /// Returns the folder of the environment's torch; of one that its Python finds elsewhere (a virtual
 /// environment with the packages of the system) where it has none. Throws EnvironmentError where
 /// there is none.

@@ -183,7 +183,7 @@ class OthersFolders(ProgramTest):
                         "cp shared/scripts/build_commit shared/scripts/report; chmod 755 shared/scripts/*")
         _, err = self.run_program(place / "scalemark", "gate", SOURCE / "configs/ci.json", "--base", "buidl", "--new", "HEAD", "--output", "g",
                                   expect=2)
-        self.assertIn("has no source tree to build a commit from", err)
+        self.assertIn("commits are built in a clone", err)
         _, err = self.run_program(place / "scalemark", "report", CURVES, expect=7)
         self.assertIn("install again", err)
         self.assertFalse((self.folder / "ran").exists())
