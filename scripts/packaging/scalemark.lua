@@ -2,7 +2,7 @@
 local prefix = "/opt/scalemark/0.1.0"
 whatis("scalemark: how training of standard models scales over ranks")
 help([[scalemark run, scale, infer, sweep: see man scalemark]])
-depends_on("openmpi")
+if isAvail("openmpi") then depends_on("openmpi") end
 prepend_path("PATH", pathJoin(prefix, "bin"))
 prepend_path("MANPATH", pathJoin(prefix, "share/man"))
 prepend_path("XDG_DATA_DIRS", pathJoin(prefix, "share"))

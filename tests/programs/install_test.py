@@ -81,6 +81,32 @@ class Install(ProgramTest):
             for path in found:
                 self.assertTrue(pathlib.Path(path).is_absolute() and pathlib.Path(path).exists(), path)
 
+    def test_modules_are_loaded_and_unloaded(self):
+        """By whichever of the two programs is here; one module is loaded with the other that it wants."""
+        kinds = {"lua": pathlib.Path("/usr/share/lmod/lmod/init/bash"), "tcl": pathlib.Path("/usr/share/modules/init/bash")}
+        here = [kind for kind, shell in kinds.items() if shell.exists()]
+        if not here:
+            raise unittest.SkipTest("needs Lmod or Environment Modules")
+        for kind in here:
+            text = (self.prefix / f"share/scalemark/scripts/packaging/scalemark.{kind}").read_text()
+            own = self.folder / kind / "scalemark" / ("0.1.0.lua" if kind == "lua" else "0.1.0")
+            mpi = self.folder / kind / "openmpi" / ("4.1.lua" if kind == "lua" else "4.1")
+            for path in (own, mpi):
+                path.parent.mkdir(parents=True)
+            # Neither program takes a folder with a blank in its name.
+            (self.folder / "prefix").symlink_to(self.prefix)
+            own.write_text(text.replace("/opt/scalemark/0.1.0", str(self.folder / "prefix")))
+            mpi.write_text('setenv("MPI_IS", "loaded")\n' if kind == "lua" else "#%Module1.0\nsetenv MPI_IS loaded\n")
+            out, err = self.run_program("bash", "-c", f"""
+                . {kinds[kind]}
+                module use {self.folder / kind}
+                module load scalemark
+                command -v scalemark; echo "$MPI_IS" "${{MANPATH%%:*}}"
+                module unload scalemark
+                command -v scalemark || echo gone""")
+            prefix = self.folder / "prefix"
+            self.assertEqual(out.split(), [f"{prefix}/bin/scalemark", "loaded", f"{prefix}/share/man", "gone"], err)
+
     def test_without_the_libtorch_that_it_was_linked_with(self):
         """A mount hides it, and shows it elsewhere."""
         site = linked_torch().resolve().parent
