@@ -157,6 +157,25 @@ CommandLine without_quiet(const Subcommand& subcommand, const CommandLine& line)
   return left;
 }
 
+/// Names the files that come with scalemark as the documents do, wherever it is called: a plan or
+/// --config "configs/..." that is not here is the one of this installation.
+std::vector<std::string> with_shipped_configs(std::vector<std::string> words) {
+  constexpr std::string_view kFlag = "--config=", kFolder = "configs/";
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string flag = words[i].starts_with(kFlag) ? std::string(kFlag) : "";
+    const std::string path = words[i].substr(flag.size());
+    const bool of_other_flag =
+        i > 0 && words[i - 1].starts_with("--") && words[i - 1] != "--config";
+    std::error_code error;
+    if (!path.starts_with(kFolder) || of_other_flag || std::filesystem::exists(path, error))
+      continue;
+    if (const auto shipped = installed_share(own_path()) / path;
+        std::filesystem::exists(shipped, error))
+      words[i] = flag + shipped.string();
+  }
+  return words;
+}
+
 std::string help_of(const Subcommand& subcommand, const CommandLine& line, HelpLength length) {
   CommandHelp help = whole_help(subcommand, line);
   const auto share = installed_share(own_path());
@@ -185,7 +204,7 @@ ExitCode dispatch(int argc, char** argv) {
     setenv("SLURM_OVERLAP", "1", 0);  // steps that are started from here share its cores
   }
   const std::string name = argv[1];
-  const CommandLine line{{argv + 2, argv + argc}, argv};
+  const CommandLine line{with_shipped_configs({argv + 2, argv + argc}), argv};
   if (name == "--help" || name == "-h" || name == "help") return help(line.arguments);
   if (name == "--version") return print(version_text());
   const Subcommand& subcommand = find_subcommand(name);

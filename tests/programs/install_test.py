@@ -73,6 +73,19 @@ class Install(ProgramTest):
         out, _ = self.run_program(self.program, "report", "run.json", env=self.environment(SCALEMARK_PYTHON=sys.executable))
         self.assertIn("trivial", (self.folder / out.strip()).read_text())
 
+    def test_configurations_go_by_their_names_in_the_documents(self):
+        out, _ = self.run_program(self.program, "sweep", "configs/sweeps/smoke.json", "--dry_run")
+        self.assertIn("--model=smallnet", out)
+        for words in (["--config", "configs/quickstart.json"], ["--config=configs/quickstart.json"]):
+            out, _ = self.run_program(self.program, "scale", *words, "--dry_run")
+            self.assertIn("resnet50", out)
+        (self.folder / "configs").mkdir()
+        (self.folder / "configs/quickstart.json").write_text('{"model": "trivial"}')
+        out, _ = self.run_program(self.program, "scale", *words, "--dry_run")
+        self.assertNotIn("resnet50", out)
+        _, err = self.run_program(self.program, "sweep", "configs/nothing.json", "--dry_run", expect=2)
+        self.assertIn("configs/nothing.json: no such file", err)
+
     def test_help_names_documents_where_they_are(self):
         for words in (["gate", "--help", "all"], ["sweep", "--help"], ["project", "--help", "all"]):
             out, _ = self.run_program(self.program, *words)
