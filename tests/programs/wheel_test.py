@@ -156,6 +156,22 @@ class Wheel(ProgramTest):
             _, err = self.run_installed(*RUN, "--device", "cuda", expect=7)
             self.assertRegex(err, r"--device cuda: .* is a torch without CUDA: install one with it")
 
+    def test_a_half_installed_environment(self):
+        self.with_torch("2.11.0", without=("libc10.so",))
+        _, err = self.run_installed(*RUN, expect=7)
+        self.assertRegex(err, r"can't be loaded here, since libc10\.so cannot be found: install torch and scalemark again")
+        damaged = self.venv.packages / "torch/lib/libc10.so"
+        damaged.write_bytes((TORCH / "lib/libc10.so").read_bytes()[:1000])
+        _, err = self.run_installed(*RUN, expect=7)
+        self.assertRegex(err, r"can't be loaded here, since the loader ends (by signal|with status) \d+: .*install torch and scalemark again")
+        engines = self.venv.folder / "libexec"
+        engines.rename(self.folder / "away")
+        self.addCleanup((self.folder / "away").rename, engines)
+        damaged.unlink()
+        damaged.symlink_to(TORCH / "lib/libc10.so")
+        _, err = self.run_installed(*RUN, expect=7)
+        self.assertIn("install scalemark again", err)
+
     def test_an_environment_without_a_torch_that_fits(self):
         (self.venv.packages / "near.pth").unlink()
         self.addCleanup(self.venv.see_torch)
