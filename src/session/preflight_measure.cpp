@@ -1,4 +1,5 @@
-// Measures the ranks of a preflight: matrix products, memory, noise, scratch files and collectives.
+// Measures the ranks of a preflight: matrix products, memory, noise, scratch files, GPUs,
+// collectives and the links between every two hosts.
 #include "session/preflight_measure.hpp"
 
 #include <ATen/Parallel.h>
@@ -7,21 +8,103 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <vector>
 
 #include "analysis/settings.hpp"
 #include "comm/communication_probe.hpp"
 #include "error.hpp"
+#include "platform/gpu_health.hpp"
 #include "platform/memory_limit.hpp"
+#include "platform/platform.hpp"
 #include "platform/posix_file.hpp"
 #include "probe/gemm.hpp"
+#include "probe/gpu_transfers.hpp"
 #include "probe/memory_bandwidth.hpp"
+#include "record/preflight.hpp"
+#include "record/wire.hpp"
 #include "result/preflight_parts.hpp"
 #include "session/measured_run.hpp"
-#include "session/preflight_gpu.hpp"
+#include "session/session.hpp"
 #include "train/signals.hpp"
 
 namespace scalemark {
 namespace {
+
+/// Returns the largest number of ranks on any host.
+int most_local_ranks(RankGroup& world) {
+  int most = 0;
+  for (const auto& size : world.all_gather(std::to_string(world.local_size())))
+    most = std::max(most, std::stoi(size));
+  return most;
+}
+
+std::optional<int> numa_node_of(const Session& session) {
+  const GpuList list = visible_gpus();
+  const GpuInfo* gpu = gpu_of(list.gpus, session.device->uuid());
+  return gpu != nullptr ? numa_node_of_pci(gpu->pci_bus_id) : std::nullopt;
+}
+
+/// Watches this rank's GPU from its construction on. All ranks make it together.
+class GpuChecks {
+ public:
+  explicit GpuChecks(Session& session);
+
+  /// Begins the load of matrix products, during which the clocks count.
+  void begin_load();
+  void end_load();
+  /// Measures copies to and from the GPUs, one of a host at a time because they may share links,
+  /// then copies from GPU to GPU by the first rank of each host. All ranks call it. Returns nothing
+  /// on a rank without a GPU. Throws AgreedError.
+  std::optional<record::GpuHealth> measure();
+  /// Returns what measure() has measured of the links between GPUs, or nothing where this rank
+  /// measured none.
+  const std::optional<std::vector<PeerLink>>& peers() const { return peers_; }
+
+ private:
+  Session& session_;
+  std::optional<GpuWatch> watch_;
+  std::optional<std::vector<PeerLink>> peers_;
+};
+
+GpuChecks::GpuChecks(Session& session) : session_(session) {
+  if (session.device->device().is_cuda()) watch_.emplace(session.device->uuid());
+}
+
+void GpuChecks::begin_load() {
+  if (watch_) watch_->begin_load();
+}
+
+void GpuChecks::end_load() {
+  if (watch_) watch_->end_load();
+}
+
+std::optional<record::GpuHealth> GpuChecks::measure() {
+  RankGroup& world = session_.world;
+  if (world.all_sum({watch_ ? 1. : 0.}).front() == 0) return std::nullopt;
+  const double seconds = session_.config().seconds / 20;
+  GpuFindings findings;
+  const int ranks_here = most_local_ranks(world);
+  for (int local_rank = 0; local_rank < ranks_here; ++local_rank) {
+    world.watchdog().enter("GPU copies");
+    leave_if_stopped(session_);
+    world.agree_on([&] {
+      if (watch_ && world.local_rank() == local_rank)
+        findings.copies = measure_gpu_copies(session_.device->device().index(), seconds);
+    });
+  }
+  world.watchdog().enter("GPU peers");
+  leave_if_stopped(session_);
+  world.agree_on([&] {
+    if (watch_ && world.local_rank() == 0) peers_ = measure_peer_links(seconds);
+  });
+  if (!watch_) return std::nullopt;
+  findings.health = watch_->health();
+  findings.traits = gpu_traits(session_.device->device().index());
+  findings.peermem = has_peermem();
+  findings.numa = numa_node_of(session_);
+  return gpu_health(findings);
+}
 
 constexpr double kQuantum = 1e-3;                 // seconds
 constexpr std::int64_t kTriadElements = 8 << 20;  // 64 MiB for each array
@@ -208,6 +291,47 @@ record::Collectives measure_collectives(Session& session) {
   measured.transport = known_text(communicator->transport());
   measured.algorithm = known_text(communicator->algorithm());
   return measured;
+}
+
+namespace {
+
+constexpr std::int64_t kPairBytes = 4 << 20;  // about what one bucket of gradients sends
+constexpr double kSecondsOfPair = 0.05;
+
+struct PairsOfRank {
+  std::vector<record::HostPair> pairs;
+  static void describe(Fields& fields) { fields.add("pairs", &PairsOfRank::pairs); }
+};
+
+}  // namespace
+
+std::optional<std::vector<record::HostPair>> measure_pairs(Session& session) {
+  RankGroup& world = session.world;
+  std::optional<RankGroup> leaders = world.split(world.local_rank() == 0 ? 0 : -1);
+  const auto hosts = static_cast<int>(world.all_sum({leaders ? 1. : 0.}).front());
+  world.watchdog().enter("pairs of hosts");
+  const std::vector<std::string> names =
+      leaders ? leaders->all_gather(host_name()) : std::vector<std::string>();
+  PairsOfRank mine;
+  for (int round = 0; round < pair_rounds(hosts); ++round) {
+    leave_if_stopped(session);  // ranks that do not lead a host wait here in every round
+    world.watchdog().enter("pairs of hosts");
+    if (!leaders) continue;
+    for (const PairTiming& pair : measure_pair_round(*leaders, round, kPairBytes, kSecondsOfPair))
+      mine.pairs.push_back({{names.at(static_cast<std::size_t>(pair.first)),
+                             names.at(static_cast<std::size_t>(pair.second))},
+                            kPairBytes,
+                            pair.latency_seconds,
+                            pair.bytes_per_second});
+  }
+  if (!leaders || hosts < 2) return std::nullopt;
+  std::vector<record::HostPair> pairs;
+  for (const std::string& text : leaders->gather(to_wire(mine))) {
+    const auto of_leader = from_wire<PairsOfRank>(text);
+    pairs.insert(pairs.end(), of_leader.pairs.begin(), of_leader.pairs.end());
+  }
+  if (world.rank() != 0) return std::nullopt;
+  return pairs;
 }
 
 }  // namespace scalemark
