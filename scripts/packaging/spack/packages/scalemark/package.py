@@ -35,7 +35,7 @@ class Scalemark(CMakePackage, CudaPackage):
     generator("ninja")
 
     def cmake_args(self):
-        torch = join_path(python_platlib, "torch")
+        torch = join_path(self.spec["python"].package.platlib, "torch")
         arguments = [
             self.define("TORCH_ROOT", join_path(self.spec["py-torch"].prefix, torch)),
             self.define_from_variant("SCALEMARK_CUDA", "cuda"),
