@@ -66,8 +66,10 @@ constexpr ModelFacts own_model(std::string_view name, std::string_view descripti
 }
 inline constexpr std::array kOwnModels{
     own_model("torchscript", "a TorchScript module (--model_file)"),
-    own_model("library", "a model of a shared library (--model_library)")};
-inline constexpr const ModelFacts &kFileModel = kOwnModels[0], &kLibraryModel = kOwnModels[1];
+    own_model("library", "a model of a shared library (--model_library)"),
+    own_model("exported", "a network of torch.export (--model_file)")};
+inline constexpr const ModelFacts &kScriptModel = kOwnModels[0], &kLibraryModel = kOwnModels[1],
+                                  &kExportedModel = kOwnModels[2];
 
 /// Returns the forward FLOPs of one sequence of `length` tokens (source and target).
 constexpr double forward_flops_at(const ModelFacts& facts, std::int64_t length) {

@@ -33,6 +33,7 @@ struct Batch {
   at::Tensor segments = {};          ///< for BERT: int64 [samples, length], 0 or 1
   at::Tensor masked_positions = {};  ///< for BERT: int64 [samples, masked], in the sequence
   at::Tensor next_sentence = {};     ///< for BERT: labels int64 [samples], 0 or 1
+  std::vector<at::Tensor> more_inputs = {};  ///< for a network of a file: those after the first
 };
 
 /// Returns views of `count` samples from `first` on, with their proportional share of units and
@@ -75,9 +76,9 @@ struct ModelOptions {
   double label_smoothing = 0;
   const OperatorSet* operators = &standard_operators();  ///< what layers compute with
   // The members below are those of a user's network.
-  std::string file = {};                       ///< TorchScript; empty: none
+  std::string file = {};                       ///< TorchScript or of torch.export; empty: none
   std::string library = {};                    ///< shared library; empty: none
-  std::vector<std::int64_t> input_shape = {};  ///< shape of one sample
+  std::vector<std::int64_t> input_shape = {};  ///< shape of one sample; empty: the file's
   bool integer_inputs = false;                 ///< below num_classes
   FileLoss file_loss = FileLoss::cross_entropy;
   bool counts_tokens = false;  ///< units are targets, not samples
@@ -90,6 +91,8 @@ class Model : public torch::nn::Module {
   /// the compute dtype, which images have.
   virtual Batch synthetic_batch(std::int64_t batch_size, std::uint64_t seed, at::Device device,
                                 at::ScalarType dtype) = 0;
+  /// Returns the batch size nearest to `wanted` with which the network runs.
+  virtual std::int64_t possible_batch(std::int64_t wanted) const { return wanted; }
   /// Returns samples of the model's learnable task. Each is determined by `seed` and its number
   /// alone, so ranks may divide a batch in any way. Throws ConfigError where the model has no such
   /// task.

@@ -53,10 +53,19 @@ Batch part_of(const Batch& batch, std::int64_t first, std::int64_t count) {
   const auto part = [&](const at::Tensor& whole) {
     return whole.defined() ? whole.narrow(0, first, count) : whole;
   };
-  return {part(batch.inputs),       part(batch.targets),        share * batch.units,
-          share * batch.loss_count, share * batch.padded_units, part(batch.decoder_inputs),
-          part(batch.padding),      part(batch.segments),       part(batch.masked_positions),
-          part(batch.next_sentence)};
+  std::vector<at::Tensor> more;
+  for (const at::Tensor& input : batch.more_inputs) more.push_back(part(input));
+  return {part(batch.inputs),
+          part(batch.targets),
+          share * batch.units,
+          share * batch.loss_count,
+          share * batch.padded_units,
+          part(batch.decoder_inputs),
+          part(batch.padding),
+          part(batch.segments),
+          part(batch.masked_positions),
+          part(batch.next_sentence),
+          std::move(more)};
 }
 
 std::vector<Batch> split(const Batch& batch, std::int64_t size) {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <fstream>
 #include <map>
 #include <utility>
 
@@ -224,6 +226,18 @@ std::string digest_of_file(std::string_view flag, const std::string& path) {
     if (fault.missing) throw ConfigError(what);
     throw ResultError(what);
   }
+}
+
+bool is_exported(const std::string& path) {
+  // A zip lists its files at its end, about 100 bytes each, of which one has this name.
+  constexpr std::streamoff kList = 1 << 20;
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg();
+  if (size <= 0) return false;
+  std::string end(static_cast<std::size_t>(std::min(size, kList)), '\0');
+  file.seekg(size - static_cast<std::streamoff>(end.size()));
+  file.read(end.data(), static_cast<std::streamsize>(end.size()));
+  return file && end.find("/archive_format") != std::string::npos;
 }
 
 }  // namespace scalemark

@@ -126,7 +126,8 @@ std::vector<int> gradient_ready_order(Model& model, at::Device device) {
   std::vector<int> order;
   for (int i = 0; i < static_cast<int>(leaves.size()); ++i)
     on_gradient(leaves[i], [&order, i](const at::Tensor&) { order.push_back(i); });
-  model.loss_sum(model.synthetic_batch(2, 0, device, at::kFloat)).backward();
+  const std::int64_t samples = model.possible_batch(2);
+  model.loss_sum(model.synthetic_batch(samples, 0, device, at::kFloat)).backward();
   for (const at::Tensor& leaf : leaves) forget_gradient(leaf);
   const auto names = model.named_parameters();
   for (int i = 0; i < static_cast<int>(leaves.size()); ++i)

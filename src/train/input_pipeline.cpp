@@ -10,8 +10,11 @@ namespace {
 
 /// Returns every tensor of a batch, including unused ones.
 std::vector<at::Tensor*> members(Batch& batch) {
-  return {&batch.inputs,   &batch.targets,          &batch.decoder_inputs, &batch.padding,
-          &batch.segments, &batch.masked_positions, &batch.next_sentence};
+  std::vector<at::Tensor*> all{&batch.inputs,       &batch.targets,  &batch.decoder_inputs,
+                               &batch.padding,      &batch.segments, &batch.masked_positions,
+                               &batch.next_sentence};
+  for (at::Tensor& input : batch.more_inputs) all.push_back(&input);
+  return all;
 }
 
 class DeviceInput : public InputPipeline {
@@ -61,6 +64,7 @@ class HostInput : public InputPipeline {
     const std::size_t turn = static_cast<std::size_t>(number) % batches_.size();
     Slot& slot = slots_[static_cast<std::size_t>(number) % slots_.size()];
     Batch from = batches_[turn];
+    slot.batch.more_inputs.resize(from.more_inputs.size());
     const auto sources = members(from), targets = members(slot.batch);
     std::vector<TensorCopy> copies;
     for (std::size_t i = 0; i < sources.size(); ++i) {

@@ -66,6 +66,10 @@ std::shared_ptr<Model> build_model(const ResolvedConfig& config, RankGroup& grou
   options.integer_inputs = config.input_dtype == InputDtype::int64;
   options.file_loss = static_cast<FileLoss>(config.loss);
   std::shared_ptr<Model> model = make_model(options);
+  for (const auto& parameter : model->named_parameters())
+    if (parameter.value().scalar_type() != at::kFloat)
+      throw ConfigError(config.model + ": parameter " + parameter.key() +
+                        " is not float32: save the network in float32, and choose --precision");
   share_weights(*model, group);
   return model;
 }
@@ -75,10 +79,11 @@ double own_forward_flops(const ResolvedConfig& config, Model& model) {
   const bool training = model.is_training();
   const at::Device device = model.parameters().front().device();
   model.eval();
+  const std::int64_t samples = model.possible_batch(1);
   const std::int64_t counted =
-      count_forward_flops(model, model.synthetic_batch(1, 0, device, at::kFloat));
+      count_forward_flops(model, model.synthetic_batch(samples, 0, device, at::kFloat));
   model.train(training);
-  return static_cast<double>(counted);
+  return static_cast<double>(counted) / static_cast<double>(samples);
 }
 
 namespace {

@@ -1,4 +1,4 @@
-// Defines the keys of a user's network: a file of TorchScript or a shared library.
+// Defines the keys of a user's network: a file of torch.export or TorchScript, or a shared library.
 #pragma once
 
 #include <string_view>
@@ -22,6 +22,8 @@ std::vector<std::int64_t> shape_of(std::string_view text);
 /// Returns the SHA-256 of the content of the file that `flag` names. Throws ConfigError where there
 /// is none, and ResultError where it cannot be read.
 std::string digest_of_file(std::string_view flag, const std::string& path);
+/// Returns true for a file of torch.export.save, by its content.
+bool is_exported(const std::string& path);
 
 struct OwnModelSettings {
   std::optional<std::string> model_file, model_library;
@@ -38,7 +40,8 @@ struct OwnModelSettings {
     using S = OwnModelSettings;
     rows.group("A model of your own", Role::identity, kTraining);
     rows.add("model_file", &S::model_file, "FILE",
-             "TorchScript module (torch.jit.save) that is measured in place of --model")
+             "network of torch.export.save, or a TorchScript module (torch.jit.save), that is "
+             "measured in place of --model")
         .role(Role::output)
         .otherwise("--model")
         .of(kWithModel);
@@ -54,7 +57,8 @@ struct OwnModelSettings {
         .otherwise("needed with --model_file")
         .of(kWithModel);
     rows.add("input_dtype", &S::input_dtype, "TYPE",
-             "of --model_file: fp32: normal numbers; int64: tokens below --num_classes")
+             "of --model_file in TorchScript: fp32: normal numbers; int64: tokens below "
+             "--num_classes")
         .of(kWithModel);
     rows.add(
         "loss", &S::loss, "NAME",
@@ -73,8 +77,7 @@ struct OwnModelSettings {
   /// Reads what the named files contain.
   static void read_files(auto& config) {
     if (!config.brings_model()) return;
-    if (config.model == ModelSettings{}.model)
-      config.model = (config.model_file ? kFileModel : kLibraryModel).name;
+    if (config.model == ModelSettings{}.model) config.model = own_facts(config).name;
     if (!config.model_digest) config.model_digest = digest_of(config);
   }
 
@@ -91,14 +94,16 @@ struct OwnModelSettings {
     if (config.model_file && config.model_library)
       whole.refuse("--model_file and --model_library: one network is measured; leave one out");
     const std::string flag = config.model_file ? "--model_file" : "--model_library";
-    if (config.model_file && !config.input_shape)
-      whole.refuse("--model_file needs --input_shape, the shape of one sample such as 3x224x224");
+    if (config.model_file && !config.input_shape && !is_exported(*config.model_file))
+      whole.refuse(
+          "--model_file of TorchScript needs --input_shape, the shape of one sample such as "
+          "3x224x224");
     if (config.input_shape && shape_of(*config.input_shape).empty())
       whole.refuse("--input_shape \"{}\" is no shape of one sample such as 3x224x224",
                    *config.input_shape);
     if (const std::string digest = digest_of(config); whole.resolved.model_digest != digest)
       whole.refuse("--model_digest: the file of {} has the SHA-256 {}", flag, digest);
-    if (config.model != (config.model_file ? kFileModel : kLibraryModel).name)
+    if (config.model != own_facts(config).name)
       whole.refuse("--model and {}: one network is measured; leave one out", flag);
     if (config.dry_run)
       whole.refuse("--dry_run plans with what the catalog tells of a model; {} tells nothing",
@@ -108,6 +113,10 @@ struct OwnModelSettings {
   }
 
  private:
+  static const ModelFacts& own_facts(const auto& config) {
+    if (!config.model_file) return kLibraryModel;
+    return is_exported(*config.model_file) ? kExportedModel : kScriptModel;
+  }
   static std::string digest_of(const auto& config) {
     return config.model_file ? digest_of_file("--model_file", *config.model_file)
                              : digest_of_file("--model_library", *config.model_library);
