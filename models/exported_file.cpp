@@ -943,6 +943,14 @@ class ExportedReader {
     std::set<int> used(network_->output_slots_.begin(), network_->output_slots_.end());
     for (const auto& [from, buffer] : network_->written_back_) used.insert({from, buffer});
     find_last_uses(network_->instructions_, used);
+    // Training is told what gets a gradient: not what no operator reads.
+    std::set<const c10::TensorImpl*> read;
+    for (const int slot : used)
+      if (const c10::IValue& value = network_->initial_[slot]; value.isTensor())
+        read.insert(value.toTensor().unsafeGetTensorImpl());
+    std::erase_if(network_->parameters_, [&](const auto& parameter) {
+      return !read.contains(parameter.tensor.unsafeGetTensorImpl());
+    });
   }
 
   static void find_last_uses(std::vector<Instruction>& instructions, std::set<int>& used) {

@@ -113,7 +113,7 @@ TEST_F(FileModelTest, WhatIsNoNetworkIsRefusedByName) {
   options.file_loss = FileLoss::own;
   EXPECT_THAT(refusal(options), HasSubstr("own needs one number"));
   std::ofstream(options.file) << "text";
-  EXPECT_THAT(refusal(options), HasSubstr("is no TorchScript module"));
+  EXPECT_THAT(refusal(options), HasSubstr("nor a TorchScript module"));
 }
 
 }  // namespace

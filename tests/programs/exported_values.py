@@ -10,10 +10,12 @@ import subprocess
 import torch
 
 
-def write(net, inputs, folder, name, dynamic=True):
+def write(net, inputs, folder, name, dynamic=True, decomposed=False):
     """NAME.pt2 of `net`, whose first dimension of every input is left open unless not `dynamic`, and NAME.values.pt."""
     batch = {0: torch.export.Dim("batch", min=1, max=64)}
     program = torch.export.export(net, inputs, dynamic_shapes=tuple(batch for _ in inputs) if dynamic else None)
+    if decomposed:
+        program = program.run_decompositions()
     torch.export.save(program, folder / f"{name}.pt2")
     net.zero_grad()
     output = first_of(net(*inputs))
