@@ -318,6 +318,8 @@ class ExportedReader {
         read_json<pt2::PayloadConfig>(fmt::format("data/constants/{}_constants_config.json", name))
             .get_config();
     const pt2::GraphModule& module = program.get_graph_module();
+    // The types of LibTorch take what is missing as empty.
+    if (module.get_graph().get_nodes().empty()) throw std::runtime_error("it has no operators");
     Scope scope{module.get_graph(), {}};
     read_inputs(module, program.get_range_constraints(), scope);
     compile(module.get_graph(), scope, network_->instructions_);

@@ -215,14 +215,16 @@ TEST_F(ExportedFile, DamagedOnesAreRefused) {
     damage(file);
     EXPECT_THAT(refusal(file, ExitCode::result), HasSubstr(words));
   };
-  expect("version 9.0", [](File& f) { f.program["schema_version"] = {{"major", 9}, {"minor", 0}}; });
+  expect("version 9.0", [](File& f) {
+    f.program["schema_version"] = {{"major", 9}, {"minor", 0}};
+  });
   expect("is damaged", [](File& f) { f.program = json::array(); });
   expect("is damaged", [](File& f) { f.program["graph_module"]["graph"]["nodes"] = "none"; });
-  expect("needs \"lost\", which nothing gives", [](File& f) {
-    f.node(1)["inputs"][0]["arg"]["as_tensor"]["name"] = "lost";
-  });
+  expect("needs \"lost\", which nothing gives",
+         [](File& f) { f.node(1)["inputs"][0]["arg"]["as_tensor"]["name"] = "lost"; });
   expect("lacks its argument other", [](File& f) { f.node(0)["inputs"].erase(1); });
-  expect("gives 2 values", [](File& f) { f.node(0)["outputs"].push_back(f.node(1)["outputs"][0]); });
+  expect("gives 2 values",
+         [](File& f) { f.node(0)["outputs"].push_back(f.node(1)["outputs"][0]); });
   expect("needs 400 bytes, and data/weights/weight_0 has 12",
          [](File& f) { f.meta()["sizes"][0]["as_int"] = 100; });
   expect("negative", [](File& f) { f.meta()["sizes"][0]["as_int"] = -3; });
@@ -245,7 +247,9 @@ TEST_F(ExportedFile, SizesAreComputedAsInPython) {
   File file;
   auto& graph = file.program["graph_module"]["graph"];
   const auto symbol = [](const std::string& target, json inputs, const std::string& name) {
-    return json{{"target", target}, {"inputs", std::move(inputs)}, {"metadata", json::object()},
+    return json{{"target", target},
+                {"inputs", std::move(inputs)},
+                {"metadata", json::object()},
                 {"outputs", {{{"as_sym_int", {{"as_name", name}}}}}}};
   };
   const auto named = [](const std::string& name) {
@@ -260,8 +264,7 @@ TEST_F(ExportedFile, SizesAreComputedAsInPython) {
   json view = relu;
   view["target"] = "torch.ops.aten.view.default";
   view["inputs"].push_back(
-      {{"name", "size"},
-       {"arg", {{"as_sym_ints", {{{"as_name", "sum"}}, {{"as_int", -1}}}}}}});
+      {{"name", "size"}, {"arg", {{"as_sym_ints", {{{"as_name", "sum"}}, {{"as_int", -1}}}}}}});
   view["outputs"] = {{{"as_tensor", {{"name", "view"}}}}};
   json last = relu;
   last["inputs"][0]["arg"]["as_tensor"]["name"] = "view";
