@@ -1,18 +1,12 @@
-// Reads what torch.export.save writes: a zip with the graph as JSON, whose types LibTorch ships,
-// and weights as bytes. The graph becomes instructions.
+// Compiles the graph of a file of torch.export.save into instructions.
 #include <ATen/ATen.h>
-#include <ATen/EmptyTensor.h>
 #include <ATen/ScalarOps.h>
-#include <caffe2/serialize/inline_container.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <torch/csrc/utils/generated_serialization_types.h>
 #include <torch/version.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <filesystem>
 #include <limits>
 #include <set>
 #include <unordered_map>
@@ -24,226 +18,8 @@ namespace scalemark {
 namespace {
 
 namespace pt2 = torch::_export;
-using Record = caffe2::serialize::PyTorchStreamReader;
 
 constexpr std::int64_t kSchemaMajor = 8;  // torch/_export/serde/schema.py
-constexpr int kDeepest = 64;              // of JSON; graphs in graphs are about 10 each
-constexpr std::string_view kRemedy =
-    "make one with torch.export.save(torch.export.export(net, example), path)";
-
-using Values = std::vector<c10::IValue>;
-
-bool both_integers(const Values& values) {
-  return std::ranges::all_of(values, [](const c10::IValue& v) { return v.isInt() || v.isBool(); });
-}
-std::int64_t integer_of(const c10::IValue& value) {
-  return value.isBool() ? static_cast<std::int64_t>(value.toBool()) : value.toInt();
-}
-double number_of(const c10::IValue& value) {
-  return value.isDouble() ? value.toDouble() : static_cast<double>(integer_of(value));
-}
-
-[[noreturn]] void refuse_sizes() {
-  throw std::runtime_error("sizes that no integer of 64 bits holds, or a division by zero");
-}
-std::int64_t integer_from(double value) {
-  if (!(std::abs(value) < 9e18)) refuse_sizes();
-  return static_cast<std::int64_t>(value);
-}
-
-std::int64_t plus(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  if (__builtin_add_overflow(a, b, &sum)) refuse_sizes();
-  return sum;
-}
-std::int64_t minus(std::int64_t a, std::int64_t b) {
-  std::int64_t difference = 0;
-  if (__builtin_sub_overflow(a, b, &difference)) refuse_sizes();
-  return difference;
-}
-std::int64_t times(std::int64_t a, std::int64_t b) {
-  std::int64_t product = 0;
-  if (__builtin_mul_overflow(a, b, &product)) refuse_sizes();
-  return product;
-}
-/// Rounds towards minus infinity, as Python does.
-std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
-  if (b == 0 || (b == -1 && a == std::numeric_limits<std::int64_t>::min())) refuse_sizes();
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-std::int64_t power(std::int64_t base, std::int64_t exponent) {
-  if (exponent < 0 || exponent > 64) refuse_sizes();
-  std::int64_t result = 1;
-  for (; exponent > 0; --exponent) result = times(result, base);
-  return result;
-}
-std::int64_t shift(std::int64_t a, std::int64_t by) { return times(a, power(2, by)); }
-
-template <auto OfIntegers, auto OfNumbers>
-c10::IValue arithmetic(const Values& v) {
-  if (both_integers(v)) return OfIntegers(integer_of(v[0]), integer_of(v[1]));
-  return OfNumbers(number_of(v[0]), number_of(v[1]));
-}
-template <typename Compare>
-c10::IValue compared(const Values& v) {
-  if (both_integers(v)) return Compare()(integer_of(v[0]), integer_of(v[1]));
-  return Compare()(number_of(v[0]), number_of(v[1]));
-}
-
-struct SymbolicOperator {
-  std::string_view name;
-  std::size_t operands;
-  SymbolicFunction function;
-};
-
-/// Operators of Python on sizes: _SYM_OPS in torch/_export/serde/serialize.py.
-constexpr std::array kSymbolic{
-    SymbolicOperator{"eq", 2, &compared<std::equal_to<>>},
-    SymbolicOperator{"ne", 2, &compared<std::not_equal_to<>>},
-    SymbolicOperator{"le", 2, &compared<std::less_equal<>>},
-    SymbolicOperator{"ge", 2, &compared<std::greater_equal<>>},
-    SymbolicOperator{"lt", 2, &compared<std::less<>>},
-    SymbolicOperator{"gt", 2, &compared<std::greater<>>},
-    SymbolicOperator{"add", 2, &arithmetic<&plus, +[](double a, double b) { return a + b; }>},
-    SymbolicOperator{"sub", 2, &arithmetic<&minus, +[](double a, double b) { return a - b; }>},
-    SymbolicOperator{"mul", 2, &arithmetic<&times, +[](double a, double b) { return a * b; }>},
-    SymbolicOperator{
-        "floordiv", 2,
-        &arithmetic<&floor_divide, +[](double a, double b) { return std::floor(a / b); }>},
-    SymbolicOperator{"mod", 2,
-                     &arithmetic<+[](std::int64_t a, std::int64_t b) {
-                       return minus(a, times(floor_divide(a, b), b));
-                     },
-                                 +[](double a, double b) { return a - std::floor(a / b) * b; }>},
-    SymbolicOperator{"pow", 2,
-                     &arithmetic<&power, +[](double a, double b) { return std::pow(a, b); }>},
-    SymbolicOperator{"sym_max", 2,
-                     &arithmetic<+[](std::int64_t a, std::int64_t b) { return std::max(a, b); },
-                                 +[](double a, double b) { return std::max(a, b); }>},
-    SymbolicOperator{"sym_min", 2,
-                     &arithmetic<+[](std::int64_t a, std::int64_t b) { return std::min(a, b); },
-                                 +[](double a, double b) { return std::min(a, b); }>},
-    SymbolicOperator{
-        "truediv", 2,
-        [](const Values& v) { return c10::IValue(number_of(v[0]) / number_of(v[1])); }},
-    SymbolicOperator{"neg", 1,
-                     [](const Values& v) {
-                       return v[0].isDouble() ? c10::IValue(-v[0].toDouble())
-                                              : c10::IValue(minus(0, integer_of(v[0])));
-                     }},
-    SymbolicOperator{"pos", 1, [](const Values& v) { return v[0]; }},
-    SymbolicOperator{
-        "trunc", 1,
-        [](const Values& v) { return c10::IValue(integer_from(std::trunc(number_of(v[0])))); }},
-    SymbolicOperator{"sym_int", 1,
-                     [](const Values& v) {
-                       return c10::IValue(v[0].isDouble() ? integer_from(v[0].toDouble())
-                                                          : integer_of(v[0]));
-                     }},
-    SymbolicOperator{"sym_float", 1, [](const Values& v) { return c10::IValue(number_of(v[0])); }},
-    SymbolicOperator{"sym_sqrt", 1,
-                     [](const Values& v) { return c10::IValue(std::sqrt(number_of(v[0]))); }},
-    SymbolicOperator{"sym_not", 1,
-                     [](const Values& v) { return c10::IValue(number_of(v[0]) == 0); }},
-    SymbolicOperator{"sym_ite", 3,
-                     [](const Values& v) { return number_of(v[0]) != 0 ? v[1] : v[2]; }},
-    SymbolicOperator{"and_", 2,
-                     [](const Values& v) {
-                       if (v[0].isBool() && v[1].isBool())
-                         return c10::IValue(v[0].toBool() && v[1].toBool());
-                       return c10::IValue(integer_of(v[0]) & integer_of(v[1]));
-                     }},
-    SymbolicOperator{"or_", 2,
-                     [](const Values& v) {
-                       if (v[0].isBool() && v[1].isBool())
-                         return c10::IValue(v[0].toBool() || v[1].toBool());
-                       return c10::IValue(integer_of(v[0]) | integer_of(v[1]));
-                     }},
-    SymbolicOperator{
-        "lshift", 2,
-        [](const Values& v) { return c10::IValue(shift(integer_of(v[0]), integer_of(v[1]))); }},
-    SymbolicOperator{"rshift", 2,
-                     [](const Values& v) {
-                       return c10::IValue(
-                           floor_divide(integer_of(v[0]), power(2, integer_of(v[1]))));
-                     }},
-};
-
-at::ScalarType scalar_type_of(pt2::ScalarType type) {
-  using Theirs = pt2::ScalarType;
-  switch (type) {
-    case Theirs::BYTE:
-      return at::kByte;
-    case Theirs::CHAR:
-      return at::kChar;
-    case Theirs::SHORT:
-      return at::kShort;
-    case Theirs::INT:
-      return at::kInt;
-    case Theirs::LONG:
-      return at::kLong;
-    case Theirs::HALF:
-      return at::kHalf;
-    case Theirs::FLOAT:
-      return at::kFloat;
-    case Theirs::DOUBLE:
-      return at::kDouble;
-    case Theirs::COMPLEXHALF:
-      return at::kComplexHalf;
-    case Theirs::COMPLEXFLOAT:
-      return at::kComplexFloat;
-    case Theirs::COMPLEXDOUBLE:
-      return at::kComplexDouble;
-    case Theirs::BOOL:
-      return at::kBool;
-    case Theirs::BFLOAT16:
-      return at::kBFloat16;
-    case Theirs::UINT16:
-      return at::kUInt16;
-    case Theirs::FLOAT8E4M3FN:
-      return at::kFloat8_e4m3fn;
-    case Theirs::FLOAT8E5M2:
-      return at::kFloat8_e5m2;
-    case Theirs::FLOAT8E4M3FNUZ:
-      return at::kFloat8_e4m3fnuz;
-    case Theirs::FLOAT8E5M2FNUZ:
-      return at::kFloat8_e5m2fnuz;
-    default:
-      throw std::runtime_error(fmt::format("data type {} is unknown", static_cast<int>(type)));
-  }
-}
-
-at::MemoryFormat memory_format_of(pt2::MemoryFormat format) {
-  using Theirs = pt2::MemoryFormat;
-  switch (format) {
-    case Theirs::ContiguousFormat:
-      return at::MemoryFormat::Contiguous;
-    case Theirs::ChannelsLast:
-      return at::MemoryFormat::ChannelsLast;
-    case Theirs::ChannelsLast3d:
-      return at::MemoryFormat::ChannelsLast3d;
-    case Theirs::PreserveFormat:
-      return at::MemoryFormat::Preserve;
-    default:
-      throw std::runtime_error("a memory format is unknown");
-  }
-}
-
-/// Returns "line 12 of net.py" for the innermost line of Python that made a node, or nothing.
-std::string line_of(const pt2::Node& node) {
-  const auto found = node.get_metadata().find("stack_trace");
-  if (found == node.get_metadata().end()) return {};
-  const std::string& trace = found->second;
-  const std::size_t file = trace.rfind("File \"");
-  if (file == std::string::npos) return {};
-  const std::size_t end = trace.find("\", line ", file);
-  if (end == std::string::npos) return {};
-  const std::string path = trace.substr(file + 6, end - file - 6);
-  const std::size_t number = end + 8;
-  return fmt::format(", line {} of {}",
-                     trace.substr(number, trace.find_first_not_of("0123456789", number) - number),
-                     path.substr(path.rfind('/') + 1));
-}
 
 /// Calls `visit` with the name of each value that an argument is or has.
 template <typename Visit>
@@ -297,26 +73,29 @@ constexpr std::array<std::string_view, 20> kSameIntegers{
 /// Makes an ExportedNetwork of a file.
 class ExportedReader {
  public:
-  ExportedReader(const std::string& path, Record& record) : path_(path), record_(record) {
+  ExportedReader(const std::string& path, ExportedArchive& archive)
+      : path_(path), archive_(archive) {
     network_->path_ = path;
   }
 
   std::unique_ptr<ExportedNetwork> read() {
-    const std::string name = name_of_network();
-    const auto program = read_json<pt2::ExportedProgram>("models/" + name + ".json");
+    const std::string name = archive_.name_of_network();
+    const auto program = archive_.read_json<pt2::ExportedProgram>("models/" + name + ".json");
     if (const auto version = program.get_schema_version(); version.get_major() != kSchemaMajor)
       throw ResultError(fmt::format(
           "--model_file {}: its schema has the version {}.{}, and this program reads {}: save it "
           "again with the LibTorch of this program ({})",
           path_, version.get_major(), version.get_minor(), kSchemaMajor, TORCH_VERSION));
-    if (record_.hasRecord("byteorder") && text_of("byteorder") != "little")
+    if (archive_.has("byteorder") && archive_.text_of("byteorder") != "little")
       throw ResultError(fmt::format("--model_file {}: its weights are not little-endian", path_));
     weights_ =
-        read_json<pt2::PayloadConfig>(fmt::format("data/weights/{}_weights_config.json", name))
+        archive_
+            .read_json<pt2::PayloadConfig>(fmt::format("data/weights/{}_weights_config.json", name))
             .get_config();
-    constants_ =
-        read_json<pt2::PayloadConfig>(fmt::format("data/constants/{}_constants_config.json", name))
-            .get_config();
+    constants_ = archive_
+                     .read_json<pt2::PayloadConfig>(
+                         fmt::format("data/constants/{}_constants_config.json", name))
+                     .get_config();
     const pt2::GraphModule& module = program.get_graph_module();
     // The types of LibTorch take what is missing as empty.
     if (module.get_graph().get_nodes().empty()) throw std::runtime_error("it has no operators");
@@ -338,48 +117,6 @@ class ExportedReader {
     throw ConfigError(fmt::format("--model_file {}: {} cannot be run: {}", path_, place_, why));
   }
 
-  std::string text_of(const std::string& name) {
-    // LibTorch does not compress: what claims to be larger than the file would only fill memory.
-    if (record_.getRecordSize(name) > std::filesystem::file_size(path_))
-      throw std::runtime_error(name + " is compressed");
-    const auto [data, size] = record_.getRecord(name);
-    return {static_cast<const char*>(data.get()), size};
-  }
-
-  template <typename T>
-  T read_json(const std::string& name) {
-    if (!record_.hasRecord(name)) throw std::runtime_error(name + " is missing");
-    const auto depth = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-      if (depth > kDeepest) throw std::runtime_error(name + " is nested too deeply");
-      return true;
-    };
-    const auto json = nlohmann::json::parse(text_of(name), depth);
-    try {
-      return json.template get<T>();
-    } catch (const std::exception& error) {
-      throw std::runtime_error(fmt::format("{}: {}", name, error.what()));
-    }
-  }
-
-  std::string name_of_network() {
-    std::vector<std::string> names;
-    bool compiled = false;
-    for (const std::string& record : record_.getAllRecords()) {
-      compiled |= record.starts_with("data/aotinductor/");
-      if (record.starts_with("models/") && record.ends_with(".json"))
-        names.push_back(record.substr(7, record.size() - 12));
-    }
-    if (names.size() == 1) return names.front();
-    if (names.empty() && compiled)
-      throw ConfigError(fmt::format(
-          "--model_file {}: a package of AOTInductor is compiled code, which has no gradients: {}",
-          path_, kRemedy));
-    if (names.empty()) throw std::runtime_error("it has no models/*.json");
-    throw ConfigError(
-        fmt::format("--model_file {}: it has the networks {}, and one is measured: {}", path_,
-                    fmt::join(names, ", "), kRemedy));
-  }
-
   // What the network is called with, and its weights.
 
   int new_slot(c10::IValue initial = {}) {
@@ -392,55 +129,6 @@ class ExportedReader {
     if (found == scope.slots.end())
       throw std::runtime_error(fmt::format("{} needs \"{}\", which nothing gives", place_, name));
     return found->second;
-  }
-
-  at::Tensor tensor_of(const std::string& folder, const std::string& name,
-                       const std::unordered_map<std::string, pt2::PayloadMeta>& config) {
-    const auto found = config.find(name);
-    if (found == config.end()) throw std::runtime_error("weight " + name + " is missing");
-    const pt2::PayloadMeta& about = found->second;
-    if (about.get_use_pickle() || !about.get_tensor_meta())
-      throw ConfigError(fmt::format(
-          "--model_file {}: {} is a subclass of torch.Tensor, which only Python can read: {}",
-          path_, name, kRemedy));
-    const pt2::TensorMeta& meta = *about.get_tensor_meta();
-    if (meta.get_layout() != pt2::Layout::Strided)
-      throw ConfigError(
-          fmt::format("--model_file {}: {} is sparse, which is not trained here", path_, name));
-    const auto numbers = [&](const std::vector<pt2::SymInt>& from) {
-      std::vector<std::int64_t> to;
-      for (const pt2::SymInt& one : from) {
-        to.push_back(one.get_as_int());
-        if (to.back() < 0) throw std::runtime_error("weight " + name + " has a negative size");
-      }
-      return to;
-    };
-    const std::vector<std::int64_t> sizes = numbers(meta.get_sizes());
-    const std::vector<std::int64_t> strides = numbers(meta.get_strides());
-    const std::int64_t offset = numbers({meta.get_storage_offset()}).front();
-    if (sizes.size() != strides.size())
-      throw std::runtime_error("weight " + name + " has sizes and strides of different lengths");
-    const at::ScalarType type = scalar_type_of(meta.get_dtype());
-    const std::string path = fmt::format("data/{}/{}", folder, about.get_path_name());
-    // Weights that several names share are one tensor.
-    at::Tensor& known = tensors_[fmt::format("{} {} {} {} {}", path, static_cast<int>(type), offset,
-                                             fmt::join(sizes, "x"), fmt::join(strides, "x"))];
-    if (known.defined()) return known;
-    const auto options = at::TensorOptions().dtype(type);
-    if (std::ranges::count(sizes, 0) > 0) return known = at::empty(sizes, options);
-    if (!record_.hasRecord(path)) throw std::runtime_error(path + " is missing");
-    if (record_.getRecordSize(path) > std::filesystem::file_size(path_))
-      throw std::runtime_error(path + " is compressed");
-    const std::size_t needed = at::detail::computeStorageNbytes(
-        sizes, strides, c10::elementSize(type), static_cast<std::size_t>(offset));
-    auto [data, bytes] = record_.getRecord(path);
-    if (bytes < needed)
-      throw std::runtime_error(fmt::format("weight {} of shape {} needs {} bytes, and {} has {}",
-                                           name, fmt::join(sizes, "x"), needed, path, bytes));
-    const c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, std::move(data), nullptr,
-                               false);
-    const at::Tensor whole = at::empty({0}, options).set_(storage, offset, sizes, strides);
-    return known = whole.contiguous().clone();
   }
 
   void read_inputs(const pt2::GraphModule& module,
@@ -466,7 +154,7 @@ class ExportedReader {
           continue;
         case Tag::PARAMETER: {
           const std::string& parameter = spec.get_parameter().get_parameter_name();
-          value = tensor_of("weights", parameter, weights_);
+          value = archive_.tensor_of("weights", parameter, weights_);
           name = spec.get_parameter().get_arg().get_name();
           const bool trains = weights_.at(parameter).get_tensor_meta()->get_requires_grad();
           if (trains && value.is_floating_point()) {
@@ -480,15 +168,15 @@ class ExportedReader {
         case Tag::BUFFER: {
           const auto& buffer = spec.get_buffer();
           value = buffer.get_persistent()
-                      ? tensor_of("weights", buffer.get_buffer_name(), weights_)
-                      : tensor_of("constants", buffer.get_buffer_name(), constants_);
+                      ? archive_.tensor_of("weights", buffer.get_buffer_name(), weights_)
+                      : archive_.tensor_of("constants", buffer.get_buffer_name(), constants_);
           name = buffer.get_arg().get_name();
           buffers_[buffer.get_buffer_name()] = static_cast<int>(network_->initial_.size());
           break;
         }
         case Tag::TENSOR_CONSTANT: {
           const auto& constant = spec.get_tensor_constant();
-          value = tensor_of("constants", constant.get_tensor_constant_name(), constants_);
+          value = archive_.tensor_of("constants", constant.get_tensor_constant_name(), constants_);
           name = constant.get_arg().get_name();
           break;
         }
@@ -868,8 +556,8 @@ class ExportedReader {
     std::string_view name = node.get_target();
     name = name.substr(name.rfind('.') + 1);
     if (name.starts_with("_sym_")) name = name.substr(1);
-    const auto known = std::ranges::find(kSymbolic, name, &SymbolicOperator::name);
-    if (known == kSymbolic.end()) refuse("it is no operator on sizes that this program knows");
+    const SymbolicOperator* known = find_symbolic(name);
+    if (known == nullptr) refuse("it is no operator on sizes that this program knows");
     if (node.get_inputs().size() != known->operands || node.get_outputs().size() != 1)
       throw std::runtime_error(fmt::format("{} takes {} arguments", place_, known->operands));
     Instruction made;
@@ -970,30 +658,29 @@ class ExportedReader {
   }
 
   std::string path_, place_ = "the file";
-  Record& record_;
+  ExportedArchive& archive_;
   std::unique_ptr<ExportedNetwork> network_ = std::make_unique<ExportedNetwork>();
-  std::unordered_map<std::string, pt2::PayloadMeta> weights_, constants_;
-  std::map<std::string, at::Tensor> tensors_;
+  ExportedArchive::Config weights_, constants_;
   std::map<std::string, int> buffers_;
   std::map<int, std::size_t> integers_of_;  ///< the input whose integers a slot has
 };
 
 std::unique_ptr<ExportedNetwork> read_exported(const std::string& path) {
-  std::unique_ptr<Record> record;
+  std::unique_ptr<ExportedArchive> archive;
   try {
-    record = std::make_unique<Record>(path);
-    if (record->hasRecord("serialized_exported_program.json"))
+    archive = std::make_unique<ExportedArchive>(path);
+    if (archive->has("serialized_exported_program.json"))
       throw ResultError(
           fmt::format("--model_file {}: torch.export.save of a LibTorch before 2.8 wrote it: save "
                       "it again with "
                       "{}",
                       path, TORCH_VERSION));
-    if (!record->hasRecord("archive_format")) return nullptr;
+    if (!archive->has("archive_format")) return nullptr;
   } catch (const c10::Error&) {
     return nullptr;  // no zip: the reader of TorchScript says so
   }
   try {
-    return ExportedReader(path, *record).read();
+    return ExportedReader(path, *archive).read();
   } catch (const Error&) {
     throw;
   } catch (const std::bad_alloc&) {
@@ -1002,7 +689,7 @@ std::unique_ptr<ExportedNetwork> read_exported(const std::string& path) {
     const auto* torch = dynamic_cast<const c10::Error*>(&error);
     throw ResultError(fmt::format("--model_file {} is damaged: {}; {}", path,
                                   torch ? complaint(torch->what_without_backtrace()) : error.what(),
-                                  kRemedy));
+                                  kExportRemedy));
   }
 }
 

@@ -3,15 +3,21 @@
 #pragma once
 
 #include <ATen/autocast_mode.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
+#include <caffe2/serialize/inline_container.h>
+#include <fmt/format.h>
+#include <torch/csrc/utils/generated_serialization_types.h>
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -61,6 +67,15 @@ struct Operand {
 };
 
 using SymbolicFunction = c10::IValue (*)(const std::vector<c10::IValue>&);
+
+/// An operator of Python on sizes, such as "floordiv".
+struct SymbolicOperator {
+  std::string_view name;
+  std::size_t operands;
+  SymbolicFunction function;
+};
+/// Returns the operator of this name, or null.
+const SymbolicOperator* find_symbolic(std::string_view name);
 
 struct Instruction {
   enum class Kind { call, symbolic, set_gradients, autocast };
@@ -132,5 +147,48 @@ class ExportedNetwork {
 /// where the file is damaged or of another version, and ConfigError where it has what cannot be
 /// run.
 std::unique_ptr<ExportedNetwork> read_exported(const std::string& path);
+
+// The file: a zip with JSON, whose types LibTorch ships, and weights as bytes.
+
+inline constexpr std::string_view kExportRemedy =
+    "make one with torch.export.save(torch.export.export(net, example), path)";
+
+at::ScalarType scalar_type_of(torch::_export::ScalarType type);
+at::MemoryFormat memory_format_of(torch::_export::MemoryFormat format);
+/// Returns ", line 12 of net.py" for the innermost line of Python that made a node, or nothing.
+std::string line_of(const torch::_export::Node& node);
+
+/// Reads parts of the file. All throw std::runtime_error where it is damaged, and ConfigError where
+/// it has what is not run here.
+class ExportedArchive {
+ public:
+  using Config = std::unordered_map<std::string, torch::_export::PayloadMeta>;
+
+  /// Throws c10::Error where the file is no zip.
+  explicit ExportedArchive(const std::string& path) : path_(path), record_(path) {}
+
+  bool has(const std::string& name) { return record_.hasRecord(name); }
+  std::string text_of(const std::string& name);
+  template <typename T>
+  T read_json(const std::string& name) {
+    const nlohmann::json json = json_of(name);
+    try {
+      return json.template get<T>();
+    } catch (const std::exception& error) {
+      throw std::runtime_error(fmt::format("{}: {}", name, error.what()));
+    }
+  }
+  /// Returns the name of its one network.
+  std::string name_of_network();
+  /// Returns a weight or constant. Those that several names share are one tensor.
+  at::Tensor tensor_of(const std::string& folder, const std::string& name, const Config& config);
+
+ private:
+  nlohmann::json json_of(const std::string& name);
+
+  std::string path_;
+  caffe2::serialize::PyTorchStreamReader record_;
+  std::map<std::string, at::Tensor> tensors_;
+};
 
 }  // namespace scalemark
