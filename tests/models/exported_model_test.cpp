@@ -205,7 +205,8 @@ TEST_F(ExportedFile, OperatorsThatFailOrTakeOtherTypesAreNamed) {
   file.program["graph_module"]["graph"]["tensor_values"]["x"]["sizes"][1]["as_int"] = 4;
   EXPECT_THAT(refusal(file, ExitCode::usage), HasSubstr("aten.mul.Tensor (node mul"));
   file = {};
-  file.node(0)["inputs"][1]["arg"] = {{"as_string", "text"}};
+  file.node(1)["target"] = "torch.ops.aten.add.Tensor";
+  file.node(1)["inputs"].push_back({{"name", "other"}, {"arg", {{"as_string", "text"}}}});
   EXPECT_THAT(refusal(file, ExitCode::usage), HasSubstr("its argument other is str"));
 }
 
