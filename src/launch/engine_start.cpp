@@ -233,6 +233,10 @@ void become_engine(const LoadedConfig& loaded, char** argv) {
       engine_variables(config, achieved_affinity().usable, process_environment());
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
   hand_over_config(loaded);
+  std::string ignored;
+  for (const int signal : kStopSignals)
+    if (is_ignored(signal)) ignored += std::to_string(signal) + " ";
+  setenv(kIgnoredSignalsVariable, ignored.c_str(), 1);
   // A signal that comes before the engine can take it waits (train/signals.hpp).
   const sigset_t held = stop_signal_set();
   sigset_t before;

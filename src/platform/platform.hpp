@@ -251,9 +251,16 @@ inline bool is_library_variable(std::string_view name) {
 /// SIGHUP is sent when the terminal is gone. SIGUSR1 is what launchers and Slurm pass on to ranks.
 inline constexpr std::array kStopSignals{SIGTERM, SIGINT, SIGHUP, SIGUSR1};
 
+/// Tells the engine the numbers of those that it ignores, "1 2": UCX takes SIGHUP as soon as it is
+/// loaded, and makes it stop the other threads by SIGUSR1.
+inline constexpr const char* kIgnoredSignalsVariable = "SMK_INTERNAL_IGNORED_SIGNALS";
+
 /// Returns whether the parent process made this one ignore the signal, as nohup does, and as a
 /// shell does for background jobs.
 inline bool is_ignored(int signal) {
+  if (const char* told = std::getenv(kIgnoredSignalsVariable))
+    return (" " + std::string(told) + " ").find(" " + std::to_string(signal) + " ") !=
+           std::string::npos;
   struct sigaction now {};
   return sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }

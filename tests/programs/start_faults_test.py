@@ -97,9 +97,13 @@ class MpiStart(ProgramTest):
         words = ["run", *SMALL, "--output", "r.json"]
         _, err = self.run_program(SCALEMARK, *words, env=self.environment(OMPI_MCA_pml="nosuch"), expect=7)
         self.assertIn("MPI could not be started", err)
-        _, err = self.run_program(*mpirun(2, SCALEMARK, *words), env=self.environment(OMPI_MCA_pml="nosuch"), expect=1)  # mpirun's own
-        self.assertEqual(err.count("MPI could not be started"), 1, err)
         _, err = self.run_program(SCALEMARK, "scale", *SMALL, "--ranks", "2", env=self.environment(OMPI_MCA_pml="nosuch"), expect=7)
+        self.assertEqual(err.count("MPI could not be started"), 1, err)
+        self.assertFalse((self.folder / "r.json").exists())
+
+    def test_an_mpi_that_cannot_start_under_a_users_mpirun(self):
+        words = mpirun(2, SCALEMARK, "run", *SMALL, "--output", "r.json")
+        _, err = self.run_program(*words, env=self.environment(OMPI_MCA_pml="nosuch"), expect=1)  # mpirun's own
         self.assertEqual(err.count("MPI could not be started"), 1, err)
         self.assertFalse((self.folder / "r.json").exists())
 
