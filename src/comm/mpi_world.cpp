@@ -58,6 +58,7 @@ std::vector<std::string> gather_hosts(int size) {
 constexpr std::uint64_t kFewestDescriptors = 32;  // a single rank needs 26
 
 std::atomic<bool> is_starting{false};
+StartFailureTold tells_failed_start = nullptr;
 
 /// Returns the exit status that replaces `status`.
 int status_of_start(int status) {
@@ -65,7 +66,10 @@ int status_of_start(int status) {
   const char* const what =
       "MPI could not be started: its own message is above. Look at OMPI_MCA_* and PMIX_* "
       "variables, at an mpirun of another MPI, and at room in TMPDIR and /dev/shm.";
-  if (is_first_to_say(what)) say_error(what);
+  if (tells_failed_start)
+    tells_failed_start(ExitCode::environment, what);
+  else if (is_first_to_say(what))
+    say_error(what);
   std::fflush(stderr);
   return static_cast<int>(ExitCode::environment);
 }
@@ -95,6 +99,8 @@ bool start_mpi() {
 }
 
 }  // namespace
+
+void tell_failed_start_by(StartFailureTold tells) { tells_failed_start = tells; }
 
 /// Held by the thread that makes MPI calls.
 class MpiWorld::MpiLock {

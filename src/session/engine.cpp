@@ -126,6 +126,7 @@ int run_engine(int argc, char** argv) {
         say_info("stopping after this step; a second Ctrl-C ends it at once");
     });
     StartBarrier start_barrier(process_environment());  // before MPI starts processes of its own
+    tell_failed_start_by(say_error_before_mpi);
     RankGroup world = RankGroup::world(watchdog);
     keep_stop_signals();
     handover.publish_listens();
