@@ -146,6 +146,9 @@ class Wheel(ProgramTest):
         for path in (TORCH / "lib").iterdir():
             if path.name not in without:
                 (torch / "lib" / path.name).symlink_to(path)
+        nvidia = self.venv.packages / "nvidia"  # what the CPU library of a torch with CUDA is linked with
+        nvidia.symlink_to(TORCH.parent / "nvidia")
+        self.addCleanup(nvidia.unlink)
         (torch / "version.py").write_text(f"__version__ = '{version}'\n")
 
     def test_a_torch_without_cuda(self):
