@@ -32,7 +32,7 @@ class Sbom(ProgramTest):
                 for relation in made["relationships"]}
 
     def test_what_is_loaded_compiled_in_and_contained(self):
-        library = re.search(r"libcrypto\S+ => (\S+)", subprocess.check_output(["ldd", SCALEMARK], text=True))[1]
+        library = re.search(r"libhwloc\S+ => (\S+)", subprocess.check_output(["ldd", SCALEMARK], text=True))[1]
         parts = self.parts(SCALEMARK, library)
         relations = {name: relation for name, (relation, _) in parts.items()}
         self.assertEqual(relations["scalemark"], "DESCRIBES")
@@ -42,11 +42,11 @@ class Sbom(ProgramTest):
         version = subprocess.check_output(["dpkg-query", "-W", "-f", "${Version}", "libc6"], text=True)
         self.assertEqual(parts["libc6"][1]["versionInfo"], version)
         self.assertRegex(parts["libc6"][1]["externalRefs"][0]["referenceLocator"], r"^pkg:deb/\w+/libc6@[\w.:%~-]+\?arch=\w+$")
-        openssl, = (name for name in parts if name.startswith("libssl"))
-        self.assertEqual(relations[openssl], "CONTAINS")
+        hwloc, = (name for name in parts if name.startswith("libhwloc"))
+        self.assertEqual(relations[hwloc], "CONTAINS")
 
     def test_a_library_of_no_package_is_listed_by_its_hash(self):
-        library = re.search(r"libcrypto\S+ => (\S+)", subprocess.check_output(["ldd", SCALEMARK], text=True))[1]
+        library = re.search(r"libhwloc\S+ => (\S+)", subprocess.check_output(["ldd", SCALEMARK], text=True))[1]
         copy = self.folder / library.split("/")[-1]
         shutil.copy(library, copy)
         relation, package = self.parts(SCALEMARK, LD_LIBRARY_PATH=str(self.folder))[copy.name]
