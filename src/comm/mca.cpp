@@ -37,6 +37,15 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
+/// Returns the major version of the Open MPI that is loaded, also before MPI_Init, or 0 for another
+/// MPI. OMPI_MAJOR_VERSION does not serve here: a program built with Open MPI 4 runs with 5 too.
+int library_major() {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0, major = 0;
+  MPI_Get_library_version(version, &length);
+  return std::sscanf(version, "Open MPI v%d", &major) == 1 ? major : 0;
+}
+
 /// Returns whether a rank may read the memory of a peer (process_vm_readv), which system-call
 /// filters of some containers and stricter scopes of Yama refuse. Open MPI's shared memory would
 /// fail there rather than fall back.
@@ -96,6 +105,8 @@ void set_mca_defaults() {
   // ranks would share.
   setenv(isolated, "1", keep);
   setenv("OMPI_MCA_orte_create_session_dirs", "0", keep);
+  // Open MPI 5 would leave such a rank's segment of 16 MiB in /dev/shm.
+  if (library_major() >= 5) setenv("OMPI_MCA_btl", "self", keep);
 }
 
 AllreduceSelector::AllreduceSelector(std::string user_value) : user_value_(std::move(user_value)) {
@@ -194,11 +205,7 @@ TransportFacts transport_facts(int ranks, int hosts) {
   for (const char* folder : {"/sys/class/infiniband", "/sys/class/hfi1", "/sys/class/cxi"})
     facts.fabric = facts.fabric || (std::filesystem::exists(folder, none) &&
                                     !std::filesystem::is_empty(folder, none));
-  // OMPI_MAJOR_VERSION does not serve here: a program built with Open MPI 4 runs with 5 too.
-  char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
-  int length = 0;
-  MPI_Get_library_version(version, &length);
-  if (std::sscanf(version, "Open MPI v%d", &facts.library_major) != 1) facts.library_major = 0;
+  facts.library_major = library_major();
   facts.shares_memory = has_mapped_segment();
   return facts;
 }

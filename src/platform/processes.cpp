@@ -300,11 +300,11 @@ void find_open_mpis(const LeftoverPlaces& places, Leftovers& leftovers) {
   const std::string host = host_name(), short_host = host.substr(0, host.find('.'));
   for (const fs::path& sessions : entries_of(places.temporary)) {
     const std::string name = sessions.filename().string();
-    // Of version 5: "prterun.session.HOST.USER.PROCESS".
+    // Of version 5: "prterun.session.HOST.USER.PROCESS", of 5.0.11 "ompi.PROCESS".
     const std::size_t of_host = name.find(".session." + short_host + ".");
-    const auto launcher = parse_integer(name.substr(name.rfind('.') + 1));
-    if (of_host != name.npos && launcher && !processes.runs(*launcher))
-      consider(sessions, kSession);
+    auto launcher = number_behind(name, "ompi.");
+    if (of_host != name.npos) launcher = parse_integer(name.substr(name.rfind('.') + 1));
+    if (launcher && !processes.runs(*launcher)) consider(sessions, kSession);
     if (!name.starts_with("ompi." + short_host + ".")) continue;
     for (const fs::path& session : entries_of(sessions)) {
       const std::string part = session.filename().string();

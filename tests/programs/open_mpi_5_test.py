@@ -3,6 +3,7 @@
 with the Open MPI of this machine."""
 
 import os
+import pathlib
 import re
 import unittest
 
@@ -49,6 +50,12 @@ class Launches(UnderOpenMpi5, ProgramTest):
     def test_the_record_says_who_ran(self):
         record = self.record_of("run", "--ranks", "2", *SMALL, "--num_batches", "5")
         self.assertIn("Open MPI v5.", record["system"]["mpi"])
+
+    def test_a_rank_alone_leaves_no_segment(self):
+        folder = pathlib.Path("/dev/shm")
+        before = set(folder.glob("sm_segment*"))
+        self.record_of("run", *SMALL, "--num_batches", "5")
+        self.wait_until(lambda: not set(folder.glob("sm_segment*")) - before, complaint=lambda: "left in /dev/shm")  # those of others go
 
     def test_ranks_are_bound_as_they_are_told(self):
         self.run_program(SCALEMARK, "preflight", "--ranks", "2", "--pinning", "--output", "p.json")
