@@ -81,6 +81,17 @@ class Loader:
             raise Unusable(f"{user} needs {name}, which the loader does not find here")
         return self.paths[name]
 
+    def carried(self, files, passed_by):
+        """{soname: place} of what the files need, and what that needs, but for names that one of the patterns matches."""
+        found, waiting = {}, list(files)
+        while waiting:
+            user = waiting.pop()
+            for name in needed(user):
+                if name not in found and not any(pattern.match(name) for pattern in passed_by):
+                    found[name] = self.find(name, user)
+                    waiting.append(found[name])
+        return found
+
 
 class OpenMpi:
     """The Open MPI of this machine by its own words: its folders relative to its prefix, as OPAL_PREFIX moves them."""
@@ -168,16 +179,8 @@ class Bundle:
 
     def libraries(self):
         """Whatever the files need that neither the other machine nor torch has, and what that needs."""
-        waiting, seen = list(self.elf.values()), set()
-        while waiting:
-            user = waiting.pop()
-            for name in needed(user):
-                if name in seen or OF_THE_MACHINE.match(name) or OF_TORCH.match(name):
-                    continue
-                seen.add(name)
-                found = self.loader.find(name, user)
-                self.add("libraries", found.resolve(), f"lib/{name}", elf=True)
-                waiting.append(found)
+        for name, found in self.loader.carried(self.elf.values(), [OF_THE_MACHINE, OF_TORCH]).items():
+            self.add("libraries", found.resolve(), f"lib/{name}", elf=True)
 
     def scripts(self):
         group = "scripts"

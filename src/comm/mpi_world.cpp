@@ -58,7 +58,9 @@ std::vector<std::string> gather_hosts(int size) {
 constexpr std::uint64_t kFewestDescriptors = 32;  // a single rank needs 26
 
 std::atomic<bool> is_starting{false};
-StartFailureTold tells_failed_start = nullptr;
+StartFailureTold tells_failed_start = [](ExitCode, const std::string& what) {
+  if (is_first_to_say(what)) say_error(what);
+};
 
 /// Returns the exit status that replaces `status`.
 int status_of_start(int status) {
@@ -66,10 +68,7 @@ int status_of_start(int status) {
   const char* const what =
       "MPI could not be started: its own message is above. Look at OMPI_MCA_* and PMIX_* "
       "variables, at an mpirun of another MPI, and at room in TMPDIR and /dev/shm.";
-  if (tells_failed_start)
-    tells_failed_start(ExitCode::environment, what);
-  else if (is_first_to_say(what))
-    say_error(what);
+  tells_failed_start(ExitCode::environment, what);
   std::fflush(stderr);
   return static_cast<int>(ExitCode::environment);
 }

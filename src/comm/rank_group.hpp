@@ -31,8 +31,9 @@ struct AgreedWhileMeasuring : AgreedError {
   using AgreedError::AgreedError;
 };
 
-/// Is called with what keeps MPI from starting where MPI itself ends the process, from within
-/// exit(): a launcher may wait for ever for such a rank, and so whoever watches it has to know.
+/// Is called, in place of a message on stderr, with what keeps MPI from starting where MPI itself
+/// ends the process, from within exit(): a launcher may wait for ever for such a rank, and so
+/// whoever watches it has to know.
 using StartFailureTold = void (*)(ExitCode, const std::string&);
 void tell_failed_start_by(StartFailureTold tells);
 

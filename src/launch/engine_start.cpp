@@ -112,16 +112,18 @@ std::optional<fs::path> find_torch(const std::optional<std::string>& asked,
   return wheel ? std::optional(torch_of(*wheel)) : std::nullopt;
 }
 
-/// Makes the loader find what the engine needs, before what others have in LD_LIBRARY_PATH.
+/// Makes the loader find what the engine needs, before what others have in LD_LIBRARY_PATH. Beside
+/// a wheel there is always a `torch`.
 void show_libraries(const fs::path& engine, const std::optional<fs::path>& torch,
                     const std::optional<Wheel>& wheel) {
-  std::string path = torch ? torch_library_path(*torch) : "";
-  if (wheel)
-    if (const auto mpi = open_mpi_of(*wheel, process_environment()))
+  if (torch) {
+    std::string path = torch_library_path(*torch);
+    if (const auto mpi = wheel ? open_mpi_of(*wheel, process_environment()) : std::nullopt)
       path += mpi->libraries.string() + ":";
-  if (const char* before = std::getenv("LD_LIBRARY_PATH")) path += before;
-  if (path.ends_with(':')) path.pop_back();
-  if (torch) setenv("LD_LIBRARY_PATH", path.c_str(), 1);
+    if (const char* before = std::getenv("LD_LIBRARY_PATH")) path += before;
+    if (path.ends_with(':')) path.pop_back();
+    setenv("LD_LIBRARY_PATH", path.c_str(), 1);
+  }
   std::error_code error;
   if (torch || !fs::exists(linked_torch(), error)) refuse_missing_libraries(engine, wheel);
 }

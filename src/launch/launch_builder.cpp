@@ -20,6 +20,7 @@
 #include "error.hpp"
 #include "json.hpp"
 #include "launch/engine_start.hpp"
+#include "launch/program_output.hpp"
 #include "launch/wheel.hpp"
 #include "platform/container.hpp"
 #include "platform/platform.hpp"
@@ -467,10 +468,8 @@ using Environment = std::map<std::string, std::string>;
 constexpr const char* kPlm = "OMPI_MCA_plm";
 
 bool is_in_path(const std::string& name) {
-  std::istringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "");
-  for (std::string folder; std::getline(folders, folder, ':');)
-    if (access((folder + "/" + name).c_str(), X_OK) == 0) return true;
-  return false;
+  const char* path = std::getenv("PATH");
+  return !found_in_path(name, path ? path : "").empty();
 }
 
 void require_program(const std::string& name, const std::string& remedy) {
@@ -514,9 +513,9 @@ void do_without_ssh(LaunchRequest& request, const Environment& environment, bool
 }
 
 void require_programs(const LaunchRequest& request) {
+  const std::string launcher = launcher_program(request);
   if (!request.direct)
-    require_program(request.launcher == Launcher::srun || request.hydra ? launcher_program(request)
-                                                                        : request.mpirun,
+    require_program(launcher == "mpirun" ? request.mpirun : launcher,
                     "install the MPI that scalemark --version names, or choose --launcher "
                     "mpirun|srun");
   if (!request.container.empty() && (request.direct || request.launcher != Launcher::srun))

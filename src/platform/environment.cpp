@@ -46,26 +46,26 @@ constexpr std::array<std::string_view, 16> kNames{
     "SLURM_CPUS_ON_NODE",   "SLURM_CPU_BIND_TYPE",  "SLURM_DISTRIBUTION",   "SLURM_MPI_TYPE"};
 
 /// mpirun sets these variables for the processes of a single launch: addresses, process numbers,
-/// folders. They are not settings of a user, and they differ between any two launches.
-constexpr std::array<std::string_view, 18> kOfOneLaunch{
-    "OMPI_MCA_PREFIXES",  // this, cpu_type and
-    "OMPI_MCA_cpu_type",  // num_procs: Open MPI 5
-    "OMPI_MCA_ess",
-    "OMPI_MCA_initial_wdir",
-    "OMPI_MCA_num_procs",
-    "OMPI_MCA_orte_app_num",
-    "OMPI_MCA_orte_bound_at_launch",
-    "OMPI_MCA_orte_ess",
-    "OMPI_MCA_orte_hnp_uri",
-    "OMPI_MCA_orte_jobfam_session_dir",
-    "OMPI_MCA_orte_launch",
-    "OMPI_MCA_orte_local_daemon_uri",
-    "OMPI_MCA_orte_node_regex",
-    "OMPI_MCA_orte_num_nodes",
-    "OMPI_MCA_orte_parent_uri",
-    "OMPI_MCA_parent_uri",
-    "OMPI_MCA_orte_tmpdir_base",
-    "OMPI_MCA_orte_top_session_dir"};
+/// folders. They are not settings of a user, and they differ between any two launches. PREFIXES,
+/// cpu_type and num_procs are of Open MPI 5.
+constexpr std::array<std::string_view, 18> kOfOneLaunch{"OMPI_MCA_PREFIXES",
+                                                        "OMPI_MCA_cpu_type",
+                                                        "OMPI_MCA_ess",
+                                                        "OMPI_MCA_initial_wdir",
+                                                        "OMPI_MCA_num_procs",
+                                                        "OMPI_MCA_orte_app_num",
+                                                        "OMPI_MCA_orte_bound_at_launch",
+                                                        "OMPI_MCA_orte_ess",
+                                                        "OMPI_MCA_orte_hnp_uri",
+                                                        "OMPI_MCA_orte_jobfam_session_dir",
+                                                        "OMPI_MCA_orte_launch",
+                                                        "OMPI_MCA_orte_local_daemon_uri",
+                                                        "OMPI_MCA_orte_node_regex",
+                                                        "OMPI_MCA_orte_num_nodes",
+                                                        "OMPI_MCA_orte_parent_uri",
+                                                        "OMPI_MCA_parent_uri",
+                                                        "OMPI_MCA_orte_tmpdir_base",
+                                                        "OMPI_MCA_orte_top_session_dir"};
 
 /// What users set. What scalemark sets in every launch, where they have not, tells nothing.
 bool allowed(std::string_view name, std::string_view value) {

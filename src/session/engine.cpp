@@ -128,7 +128,6 @@ int run_engine(int argc, char** argv) {
     StartBarrier start_barrier(process_environment());  // before MPI starts processes of its own
     tell_failed_start_by(say_error_before_mpi);
     RankGroup world = RankGroup::world(watchdog);
-    keep_stop_signals();
     handover.publish_listens();
     print_aside();
     const ExitCode code = run_in_world(std::move(loaded), world, start_barrier, handover);

