@@ -486,9 +486,10 @@ bool lacks_ssh(const LaunchRequest& request, Environment environment) {
   if (launcher_program(request) != "mpirun") return false;
   for (const auto& [name, value] : request.environment) environment.emplace(name, "");
   // These variables hold the user's choice, and the agents of Grid Engine and LoadLeveler.
-  if (any_is_set({kPlm, "OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_rsh_agent",
-                  "OMPI_MCA_pls_rsh_agent", "PE_HOSTFILE", "LOADL_STEP_ID"},
-                 environment))
+  if (any_is_set(
+          {kPlm, "OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_rsh_agent", "OMPI_MCA_pls_rsh_agent",
+           "PRTE_MCA_plm", "PRTE_MCA_plm_ssh_agent", "PE_HOSTFILE", "LOADL_STEP_ID"},
+          environment))
     return false;
   return !is_in_path("ssh") && !is_in_path("rsh");
 }
@@ -524,7 +525,8 @@ void require_programs(const LaunchRequest& request) {
   if (lacks_ssh(request, process_environment()))
     throw EnvironmentError(
         "mpirun reaches other hosts by ssh or rsh, and neither is in PATH: install one (Debian: "
-        "openssh-client), or name another program in OMPI_MCA_plm_rsh_agent");
+        "openssh-client), or name another program in OMPI_MCA_plm_rsh_agent (Open MPI 5: "
+        "PRTE_MCA_plm_ssh_agent)");
 }
 
 }  // namespace scalemark

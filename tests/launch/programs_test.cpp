@@ -19,7 +19,8 @@ class WithoutSsh : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_.write("mpirun", "#!/bin/sh\n", true);
-    for (const char* name : {"PATH", "OMPI_MCA_plm", "OMPI_MCA_plm_rsh_agent", "SLURM_JOB_ID"}) {
+    for (const char* name : {"PATH", "OMPI_MCA_plm", "OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm",
+                             "PRTE_MCA_plm_ssh_agent", "SLURM_JOB_ID"}) {
       const char* value = std::getenv(name);
       before_.emplace_back(name, value ? std::optional<std::string>(value) : std::nullopt);
       unsetenv(name);
@@ -72,6 +73,7 @@ TEST_F(WithoutSsh, OtherLaunchersNeedNone) {
 TEST_F(WithoutSsh, WhatTheUserHasSetStands) {
   EXPECT_THAT(chosen({{"OMPI_MCA_plm", "isolated"}}), IsEmpty());
   EXPECT_THAT(chosen({{"OMPI_MCA_plm_rsh_agent", "/opt/enter"}}), IsEmpty());
+  EXPECT_THAT(chosen({{"PRTE_MCA_plm_ssh_agent", "/opt/enter"}}), IsEmpty());  // Open MPI 5
   EXPECT_THAT(chosen({{"PE_HOSTFILE", "/spool/hosts"}}), IsEmpty());
   request_.environment = {{"OMPI_MCA_plm", "isolated"}};  // a sweep's
   EXPECT_EQ(chosen(), request_.environment);

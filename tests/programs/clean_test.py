@@ -142,17 +142,17 @@ class Clean(ProgramTest):
 
     def test_what_version_5_of_open_mpi_leaves(self):
         host, ended = os.uname().nodename.split(".")[0], 4194305  # beyond the largest process id
-        dead = self.temporary / f"prterun.session.{host}.{os.geteuid()}.{ended}"
-        alive = self.temporary / f"prterun.session.{host}.{os.geteuid()}.{os.getpid()}"
+        dead, alive = ([self.temporary / f"{name}.{process}" for name in (f"prterun.session.{host}.{os.geteuid()}", "ompi")]  # of 5.0.11
+                       for process in (ended, os.getpid()))
         segment = SHARED_MEMORY / f"sm_segment.{host}.{os.geteuid()}.{self.tag}.0"
         self.addCleanup(lambda: segment.unlink(missing_ok=True))
-        for folder in (dead, alive):
+        for folder in (*dead, *alive):
             folder.mkdir()
         segment.touch()
         self.ours.add(segment)
-        self.make_old(dead, alive, segment)
-        self.assertEqual(len(self.clean()), 2)
-        self.assertEqual([path.exists() for path in (dead, alive, segment)], [False, True, False])
+        self.make_old(*dead, *alive, segment)
+        self.assertEqual(len(self.clean()), 3)
+        self.assertEqual([path.exists() for path in (*dead, *alive, segment)], [False, False, True, True, False])
 
     def test_wrong_words(self):
         _, err = self.run_program(SCALEMARK, "clean", "/nowhere", expect=2)

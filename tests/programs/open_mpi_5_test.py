@@ -7,6 +7,7 @@ import pathlib
 import re
 import unittest
 
+import fault_table_test
 import faults_test
 import own_ranks_test
 import start_faults_test
@@ -30,6 +31,10 @@ class UnderOpenMpi5:
 
 class LostRanks(UnderOpenMpi5, faults_test.LostRanks):
     pass
+
+
+class Table(UnderOpenMpi5, fault_table_test.UnderMpirun):
+    LAUNCHER = "mpirun 5"
 
 
 class OwnRanks(UnderOpenMpi5, own_ranks_test.OwnRanks):
