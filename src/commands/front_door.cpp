@@ -17,7 +17,7 @@
 #include "launch/engine_start.hpp"
 #include "platform/platform.hpp"
 #include "report/shown_text.hpp"
-#include "result/early_error.hpp"
+#include "result/handover.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"
 

@@ -1,6 +1,6 @@
 // The hand-over from the ranks of a job to the supervisor that launched it, through a private
 // folder: what is known so far, so that a killed job still leaves a record, and the exit code that
-// all ranks agreed on.
+// all ranks agreed on. Errors of ranks before MPI is up are told through it, too.
 #pragma once
 
 #include <filesystem>
@@ -77,5 +77,11 @@ class Handover {
   std::filesystem::path folder_;  ///< empty: nobody to hand over to
   bool speaks_ = false;           ///< the root, where somebody listens
 };
+
+/// Tells what keeps this process from measuring; a rank of several names itself and its host where
+/// it is not the first. A message that another rank of this host tells, or that rank 0 tells of
+/// itself, is told once: for that the ranks of a launch wait a moment, at most two seconds. The
+/// supervisor that launched the job hears it, too. The caller ends with `code`, which ends the job.
+void say_error_before_mpi(ExitCode code, const std::string& what);
 
 }  // namespace scalemark

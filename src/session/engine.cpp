@@ -13,7 +13,7 @@
 #include "comm/abort.hpp"
 #include "config/keys.hpp"
 #include "platform/platform.hpp"
-#include "result/early_error.hpp"
+#include "result/handover.hpp"
 #include "session/commands.hpp"
 #include "session/measured_run.hpp"
 #include "streams.hpp"

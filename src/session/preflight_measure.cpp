@@ -23,7 +23,7 @@
 #include "probe/memory_bandwidth.hpp"
 #include "record/preflight.hpp"
 #include "record/wire.hpp"
-#include "result/preflight_parts.hpp"
+#include "result/preflight_record.hpp"
 #include "session/measured_run.hpp"
 #include "session/session.hpp"
 #include "train/signals.hpp"

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "result/preflight_parts.hpp"
 #include "result/preflight_record.hpp"
 #include "result/support.hpp"
 

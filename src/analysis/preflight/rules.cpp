@@ -19,7 +19,7 @@
 #include "record/schema.hpp"
 #include "record/write.hpp"
 #include "result/foreign_load.hpp"
-#include "result/preflight_parts.hpp"
+#include "result/preflight_record.hpp"
 
 namespace scalemark {
 namespace {
