@@ -3,7 +3,7 @@
 // layers as torch's.
 #include <array>
 
-#include "models/image_model.hpp"
+#include "models/task_models.hpp"
 
 namespace scalemark {
 namespace {

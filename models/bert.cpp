@@ -34,9 +34,10 @@ class MaskedHead : public torch::nn::Module {
  public:
   MaskedHead(LayerGate gate, const StackShape& shape, std::int64_t vocabulary)
       : gate_(std::move(gate)),
-        dense_(std::make_shared<Linear>(gate_, shape.width, shape.width, shape.init)),
+        dense_(
+            std::make_shared<Linear>(gate_, shape.width, shape.width, LinearOptions{shape.init})),
         norm_(std::make_shared<LayerNorm>(gate_, shape.width, shape.norm_epsilon)) {
-    bias_ = register_parameter("bias", at::zeros({vocabulary}));
+    bias_ = register_parameter("bias", new_parameter({vocabulary}).zero_());
     register_module("dense", dense_);
     register_module("norm", norm_);
   }
@@ -81,12 +82,13 @@ class Bert : public Model {
     for (int i = 0; i < size.layers; ++i)
       encoder_.push_back(register_module("encoder" + std::to_string(i + 1),
                                          std::make_shared<EncoderLayer>(gate_holder_, shape)));
-    pooler_ = register_module(
-        "pooler", std::make_shared<Linear>(gate_holder_, shape.width, shape.width, shape.init));
+    pooler_ =
+        register_module("pooler", std::make_shared<Linear>(gate_holder_, shape.width, shape.width,
+                                                           LinearOptions{shape.init}));
     masked_ = register_module(
         "masked", std::make_shared<MaskedHead>(gate_holder_, shape, options_.vocabulary));
-    next_ =
-        register_module("next", std::make_shared<Linear>(gate_holder_, shape.width, 2, shape.init));
+    next_ = register_module(
+        "next", std::make_shared<Linear>(gate_holder_, shape.width, 2, LinearOptions{shape.init}));
   }
 
   /// Draws uniform words in two sentences. Of the masked words 80 % are hidden, 10 % are exchanged,

@@ -28,15 +28,18 @@ struct ModelFacts {
   double dropout = 0;                ///< default of --dropout
   double activation_bytes = 0;       ///< kept for the backward pass of one sample in fp32, about
   std::string_view description;
-  std::int64_t width = 0;  ///< embedding width of a sequence model (d_model); 0: none
+  std::int64_t width = 0;       ///< embedding width of a sequence model (d_model); 0: none
+  std::int64_t vocabulary = 0;  ///< tokens of a sequence model; 0: none
+  std::int64_t positions = 0;   ///< rows of a table of learned positions; 0: none
+  bool tied = true;             ///< the words' table is the output projection, too
   // The members below are used by BERT alone.
   double masked_flops = 0;         ///< forward FLOPs of each masked position
   double sentence_flops = 0;       ///< forward FLOPs that do not depend on the length
   std::int64_t longest = 1 << 16;  ///< tokens of a sequence, at most
 };
 
-/// BERT has position embeddings for sequences of at most this many tokens.
-inline constexpr std::int64_t kBertPositions = 512;
+/// BERT and GPT-2 have position embeddings for sequences of at most this many tokens.
+inline constexpr std::int64_t kBertPositions = 512, kGpt2Positions = 1024;
 
 /// Returns the masked positions of a BERT sequence of `length` tokens: 5 of 32, rounded up. This
 /// gives the 20 of 128 tokens and the 80 of 512 that published pretraining uses (slightly more than
@@ -104,14 +107,14 @@ struct TableFacts {
 inline std::vector<TableFacts> embedding_tables(const ModelFacts& facts, std::int64_t samples,
                                                 std::int64_t length) {
   const std::int64_t tokens = samples * length, d = facts.width;
-  const bool tiny = facts.name.ends_with("_tiny");
+  if (facts.vocabulary == 0) return {};
   if (facts.name.starts_with("transformer"))  // looked up for source and target
-    return {{"embedding", tiny ? 1024 : 32'768, d, true, 2 * tokens}};
-  if (facts.name.starts_with("bert"))  // one position serves all sequences of a pass
-    return {{"word_embedding", tiny ? 1024 : 30'522, d, true, tokens},
-            {"position_embedding", kBertPositions, d, false, length},
-            {"segment_embedding", 2, d, false, tokens}};
-  return {};
+    return {{"embedding", facts.vocabulary, d, facts.tied, 2 * tokens}};
+  std::vector<TableFacts> tables{{"word_embedding", facts.vocabulary, d, facts.tied, tokens}};
+  if (facts.positions > 0)  // one position serves all sequences of a pass
+    tables.push_back({"position_embedding", facts.positions, d, false, length});
+  if (facts.name.starts_with("bert")) tables.push_back({"segment_embedding", 2, d, false, tokens});
+  return tables;
 }
 
 /// The distributions of the lengths of synthetic sequences.

@@ -45,6 +45,10 @@ std::pair<std::string_view, Word> name_of(Activation activation) {
       return {"relu", ""};
     case Activation::gelu:
       return {"gelu", "none"};
+    case Activation::gelu_tanh:
+      return {"gelu", "tanh"};
+    case Activation::swiglu:  // of two columns each
+      break;
   }
   throw std::invalid_argument("an activation without a name");
 }
@@ -183,6 +187,7 @@ void FrozenLinear::quantize() {
 at::Tensor FrozenLinear::forward(const at::Tensor& x, Activation activation) {
   if (int8_) return int8_->forward(x, activation);
   if (!fused_) return activated(at::linear(x, weight_, bias_), activation);
+  if (halves(activation)) return activated(forward(x), activation);
   static const auto pack =
       find_operator<at::Tensor(const at::Tensor&, std::optional<std::int64_t>)>(
           "mkldnn::_reorder_linear_weight");
@@ -200,7 +205,7 @@ void freeze(Model& model, at::ScalarType dtype, bool fused) {
   model.eval();
   if (fused) for_each_freezable(model, [&](Freezable& layer) { layer.freeze(dtype); });
   for (const auto& module : model.modules()) {
-    const bool norm = module->as<BatchNorm2d>() || module->as<LayerNorm>();
+    const bool norm = module->as<BatchNorm2d>() || module->as<LayerNorm>() || module->as<RmsNorm>();
     for (at::Tensor& parameter : module->parameters(/*recurse=*/false)) {
       if (!norm) parameter.set_data(parameter.to(before_int8(dtype)));
       parameter.set_requires_grad(false);

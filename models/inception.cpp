@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "models/image_model.hpp"
+#include "models/task_models.hpp"
 
 namespace scalemark {
 namespace {

@@ -10,21 +10,24 @@ namespace {
 
 constexpr double kNormMomentum = 0.1;  // torch's
 
+thread_local bool shapes_only = false;
+
 at::MemoryFormat memory_format(bool channels_last) {
   return channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
 }
 
 at::Tensor linear_weight(LinearInit init, std::int64_t in, std::int64_t out) {
   if (init == LinearInit::bert) return truncated_normal({out, in});
+  if (init == LinearInit::normal) return new_parameter({out, in}).normal_(0, 0.02);
   const double bound = init == LinearInit::xavier ? std::sqrt(6. / static_cast<double>(in + out))
                                                   : 1 / std::sqrt(static_cast<double>(in));
-  return at::empty({out, in}).uniform_(-bound, bound);
+  return new_parameter({out, in}).uniform_(-bound, bound);
 }
 
 at::Tensor linear_bias(LinearInit init, std::int64_t in, std::int64_t out) {
-  if (init != LinearInit::torch) return at::zeros({out});
+  if (init != LinearInit::torch) return new_parameter({out}).zero_();
   const double bound = 1 / std::sqrt(static_cast<double>(in));
-  return at::empty({out}).uniform_(-bound, bound);
+  return new_parameter({out}).uniform_(-bound, bound);
 }
 
 /// Frees the memory of a parameter whose frozen form is in use.
@@ -33,6 +36,13 @@ void release(at::Tensor& parameter) {
 }
 
 }  // namespace
+
+ShapesOnly::ShapesOnly() { shapes_only = true; }
+ShapesOnly::~ShapesOnly() { shapes_only = false; }
+
+at::Tensor new_parameter(at::IntArrayRef shape) {
+  return at::empty(shape, shapes_only ? at::kMeta : at::kCPU);
+}
 
 at::Tensor max_pool(const LayerGate& gate, const at::Tensor& x, std::int64_t size,
                     std::int64_t stride, std::int64_t padding) {
@@ -43,10 +53,10 @@ Conv2d::Conv2d(LayerGate gate, std::int64_t in, std::int64_t out, const ConvOpti
     : gate_(std::move(gate)), options_(options) {
   // The weight is drawn in row-major order: this gives the same values in both memory formats, and
   // the fast path of normal_.
-  at::Tensor weight = at::empty({out, in, options.kernel->at(0), options.kernel->at(1)});
+  at::Tensor weight = new_parameter({out, in, options.kernel->at(0), options.kernel->at(1)});
   torch::nn::init::kaiming_normal_(weight, 0., torch::kFanOut, torch::kReLU);
   weight_ = register_parameter("weight", weight.contiguous(memory_format(options.channels_last)));
-  if (options.bias) bias_ = register_parameter("bias", at::zeros({out}));
+  if (options.bias) bias_ = register_parameter("bias", new_parameter({out}).zero_());
 }
 
 at::Tensor Conv2d::forward(const at::Tensor& x, Activation activation) {
@@ -80,8 +90,8 @@ void Conv2d::quantize() { frozen_->quantize(); }
 
 BatchNorm2d::BatchNorm2d(LayerGate gate, std::int64_t channels, double epsilon)
     : gate_(std::move(gate)), epsilon_(epsilon) {
-  weight_ = register_parameter("weight", at::ones({channels}));
-  bias_ = register_parameter("bias", at::zeros({channels}));
+  weight_ = register_parameter("weight", new_parameter({channels}).fill_(1));
+  bias_ = register_parameter("bias", new_parameter({channels}).zero_());
   running_mean_ = register_buffer("running_mean", at::zeros({channels}));
   running_var_ = register_buffer("running_var", at::ones({channels}));
 }
@@ -125,22 +135,31 @@ void ConvNorm::quantize() { frozen_->quantize(); }
 
 bool ConvNorm::is_quantized() const { return frozen_ && frozen_->is_quantized(); }
 
-Linear::Linear(LayerGate gate, std::int64_t in, std::int64_t out, LinearInit init)
+Linear::Linear(LayerGate gate, std::int64_t in, std::int64_t out, const LinearOptions& options)
     : gate_(std::move(gate)) {
-  weight_ = register_parameter("weight", linear_weight(init, in, out));
-  bias_ = register_parameter("bias", linear_bias(init, in, out));
+  at::Tensor weight = linear_weight(options.init, in, out);
+  if (options.gain != 1) weight.mul_(options.gain);
+  weight_ = register_parameter("weight", weight);
+  if (options.bias) bias_ = register_parameter("bias", linear_bias(options.init, in, out));
+}
+
+void Linear::pass_gate() {
+  if (bias_.defined())
+    gate_->gate->before_use({weight_, bias_});
+  else
+    gate_->gate->before_use(weight_);
 }
 
 at::Tensor Linear::forward(const at::Tensor& x, Activation activation) {
   if (frozen_) return frozen_->forward(x, activation);
-  gate_->gate->before_use({weight_, bias_});
+  pass_gate();
   return activated_anew(gate_->operators->linear(x, weight_, bias_like(bias_, x), gate_),
                         activation);
 }
 
-at::Tensor Linear::forward_of_gelu(const at::Tensor& x) {
-  gate_->gate->before_use({weight_, bias_});
-  return gate_->operators->linear(x, weight_, bias_like(bias_, x), gate_, /*of_gelu=*/true);
+at::Tensor Linear::forward_of(const at::Tensor& x, Activation activation) {
+  pass_gate();
+  return gate_->operators->linear(x, weight_, bias_like(bias_, x), gate_, activation);
 }
 
 void Linear::freeze(at::ScalarType dtype) {
@@ -169,7 +188,7 @@ at::Tensor truncated_normal(at::IntArrayRef shape) {
   // This applies the inverse of the distribution function to uniform values between its values at
   // two standard deviations.
   const double bound = std::erf(std::sqrt(2.));
-  return at::empty(shape).uniform_(-bound, bound).erfinv_().mul_(0.02 * std::sqrt(2.));
+  return new_parameter(shape).uniform_(-bound, bound).erfinv_().mul_(0.02 * std::sqrt(2.));
 }
 
 at::Tensor bias_like(const at::Tensor& bias, const at::Tensor& x) {

@@ -124,25 +124,39 @@ class ConvNorm : public torch::nn::Module, public Freezable {
 
 /// Says how the weight of a linear layer is initialised. `torch`: weight and bias uniform in
 /// +-1/sqrt(in), as torch.nn.Linear. `xavier`: weight uniform in +-sqrt(6 / (in + out)) (Glorot and
-/// Bengio 2010), bias zero. `bert`: weight truncated_normal(), bias zero.
-enum class LinearInit { torch, xavier, bert };
+/// Bengio 2010), bias zero. `bert`: weight truncated_normal(), bias zero. `normal`: weight normal
+/// with standard deviation 0.02, bias zero.
+enum class LinearInit { torch, xavier, bert, normal };
+
+/// The properties of a linear layer in addition to its widths.
+struct LinearOptions {
+  LinearInit init = LinearInit::torch;
+  bool bias = true;
+  double gain = 1;  ///< multiplies the initial weight
+};
+
+/// Returns an fp32 tensor for the values of a new parameter.
+at::Tensor new_parameter(at::IntArrayRef shape);
 
 /// Returns fp32 values of a normal distribution with standard deviation 0.02, truncated at two
 /// standard deviations (Devlin et al. 2018; google-research/bert, create_initializer).
 at::Tensor truncated_normal(at::IntArrayRef shape);
 
-/// Computes y = x W^T + b with weight [out, in] and bias [out].
+/// Computes y = x W^T + b with weight [out, in] and, where it has one, bias [out].
 class Linear : public torch::nn::Module, public Freezable {
  public:
-  Linear(LayerGate gate, std::int64_t in, std::int64_t out, LinearInit init = LinearInit::torch);
+  Linear(LayerGate gate, std::int64_t in, std::int64_t out, const LinearOptions& options = {});
   /// Maps [..., in] to [..., out], in the dtype of `x`.
   at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
-  /// Returns forward(gelu(x)); training need not keep gelu(x). Do not call it on a frozen layer.
-  at::Tensor forward_of_gelu(const at::Tensor& x);
+  /// Returns forward(activation(x)); training need not keep activation(x). Do not call it on a
+  /// frozen layer.
+  at::Tensor forward_of(const at::Tensor& x, Activation activation);
   void freeze(at::ScalarType dtype) override;
   void quantize() override;
 
  private:
+  void pass_gate();
+
   LayerGate gate_;
   at::Tensor weight_, bias_;
   std::shared_ptr<FrozenLinear> frozen_;

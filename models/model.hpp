@@ -84,6 +84,16 @@ struct ModelOptions {
   bool counts_tokens = false;  ///< units are targets, not samples
 };
 
+/// Where one exists, networks that this thread makes have parameters without values, on LibTorch's
+/// meta device: their shapes are all there is. For networks that do not fit into memory.
+class ShapesOnly {
+ public:
+  ShapesOnly();
+  ~ShapesOnly();
+  ShapesOnly(const ShapesOnly&) = delete;
+  ShapesOnly& operator=(const ShapesOnly&) = delete;
+};
+
 /// A network that can be trained and measured.
 class Model : public torch::nn::Module {
  public:

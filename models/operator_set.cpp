@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <stdexcept>
+
 namespace scalemark {
 namespace {
 
@@ -13,8 +15,21 @@ std::optional<at::Tensor> optional_of(const at::Tensor& tensor) {
 }  // namespace
 
 at::Tensor activated(at::Tensor x, Activation activation) {
-  if (activation == Activation::gelu) return at::gelu(x);
-  return activation == Activation::relu ? x.relu_() : x;
+  switch (activation) {
+    case Activation::none:
+      return x;
+    case Activation::relu:
+      return x.relu_();
+    case Activation::gelu:
+      return at::gelu(x);
+    case Activation::gelu_tanh:
+      return at::gelu(x, "tanh");
+    case Activation::swiglu: {
+      const auto halves_of_x = x.chunk(2, -1);
+      return at::silu(halves_of_x[0]).mul(halves_of_x[1]);
+    }
+  }
+  throw std::invalid_argument("an unknown activation");
 }
 
 at::Tensor activated_anew(const at::Tensor& x, Activation activation) {
@@ -42,10 +57,31 @@ at::Tensor OperatorSet::max_pool(const at::Tensor& x, const PoolWindow& window) 
                         square(1));
 }
 
+at::Tensor OperatorSet::rms_norm(const at::Tensor& x, const at::Tensor& weight,
+                                 double epsilon) const {
+  const at::Tensor wide = x.to(at::promote_types(x.scalar_type(), at::kFloat));
+  const at::Tensor root = at::rsqrt(wide.square().mean(-1, /*keepdim=*/true) + epsilon);
+  return (wide * root * weight).to(x.scalar_type());
+}
+
+AttentionHeads OperatorSet::rotated_heads(const at::Tensor& x, std::int64_t key_heads,
+                                          const Rotation& rotation) const {
+  const auto heads = x.transpose(1, 2).split_with_sizes(
+      {x.size(2) - 2 * key_heads, key_heads, key_heads}, /*dim=*/1);
+  const at::Tensor cosines = rotation.cosines.to(x.scalar_type());
+  const at::Tensor sines = rotation.sines.to(x.scalar_type());
+  const auto rotated = [&](const at::Tensor& part) {
+    const auto half = part.chunk(2, -1);
+    return at::cat({half[0] * cosines - half[1] * sines, half[1] * cosines + half[0] * sines}, -1);
+  };
+  return {rotated(heads[0]), rotated(heads[1]), heads[2]};
+}
+
 at::Tensor OperatorSet::attention(const AttentionInputs& inputs, double dropout_probability) const {
-  return at::scaled_dot_product_attention(inputs.queries, inputs.keys, inputs.values,
-                                          optional_of(inputs.mask), dropout_probability,
-                                          inputs.causal);
+  return at::scaled_dot_product_attention(
+      inputs.queries, inputs.keys, inputs.values, optional_of(inputs.mask), dropout_probability,
+      inputs.causal, /*scale=*/std::nullopt,
+      /*enable_gqa=*/inputs.keys.size(1) < inputs.queries.size(1));
 }
 
 at::Tensor OperatorSet::dropout(const at::Tensor& x, double probability) const {
@@ -57,8 +93,9 @@ at::Tensor OperatorSet::relu_dropout(const at::Tensor& x, double probability) co
 }
 
 at::Tensor OperatorSet::linear(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
-                               const LayerGate& gate, bool of_gelu) const {
-  return at::linear(of_gelu ? at::gelu(x) : x, gate->gate->compute_weight(leaf), optional_of(bias));
+                               const LayerGate& gate, Activation activation) const {
+  return at::linear(activated_anew(x, activation), gate->gate->compute_weight(leaf),
+                    optional_of(bias));
 }
 
 at::Tensor OperatorSet::cross_entropy(const at::Tensor& logits, const at::Tensor& labels,

@@ -14,8 +14,14 @@
 namespace scalemark {
 
 /// What a layer applies to its result; a frozen layer applies it while it writes. `gelu` is the
-/// exact x Phi(x).
-enum class Activation { none, relu, gelu };
+/// exact x Phi(x), `gelu_tanh` its approximation x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
+/// (Hendrycks and Gimpel 2016). `swiglu` maps [..., 2 n] to [..., n]: the first half g and the
+/// second u become g sigmoid(g) u (Shazeer 2020).
+enum class Activation { none, relu, gelu, gelu_tanh, swiglu };
+
+/// Returns whether a layer of that width has twice as many outputs, of which the activation makes
+/// one half.
+constexpr bool halves(Activation activation) { return activation == Activation::swiglu; }
 
 /// Applies the activation. It overwrites `x` where the activation allows that.
 at::Tensor activated(at::Tensor x, Activation activation);
@@ -40,12 +46,24 @@ struct BatchNormRule {
   bool training;  ///< with the batch's statistics, not the running ones
 };
 
-/// The inputs of attention: queries [batch, heads, targets, depth], keys and values [batch, heads,
-/// sources, depth].
+/// The inputs of attention: queries [batch, heads, targets, depth], keys and values [batch, key
+/// heads, sources, depth]. Where there are fewer key heads, each serves as many heads of queries
+/// (Ainslie et al. 2023).
 struct AttentionInputs {
   at::Tensor queries, keys, values;
   bool causal;           ///< target i sees sources up to i
   at::Tensor mask = {};  ///< of padding_mask(), not with causal; undefined: none
+};
+
+/// Queries, keys and values by heads: each [batch, heads, length, depth].
+struct AttentionHeads {
+  at::Tensor queries, keys, values;
+};
+
+/// The rotary positions of a sequence (Su et al. 2021): cosines and sines of the angles, fp32 at
+/// least, [length, depth / 2].
+struct Rotation {
+  at::Tensor cosines, sines;
 };
 
 /// What Adam moves, all of one length; `shadow`: undefined, or the weights in bf16.
@@ -89,6 +107,13 @@ class OperatorSet {
                                 const BatchNormRule& rule, Activation activation,
                                 const at::Tensor& residual) const;
   virtual at::Tensor max_pool(const at::Tensor& x, const PoolWindow& window) const;
+  /// Returns x / sqrt(mean(x^2) + epsilon) weight over the last dimension (Zhang and Sennrich
+  /// 2019), in the shape and dtype of x. `weight` is fp32 [width].
+  virtual at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) const;
+  /// Divides x [batch, length, heads + 2 key_heads, depth] into heads. Queries and keys are
+  /// rotated: of a depth's first half a and second half b become a cos - b sin and b cos + a sin.
+  virtual AttentionHeads rotated_heads(const at::Tensor& x, std::int64_t key_heads,
+                                       const Rotation& rotation) const;
 
   /// Returns softmax(q k^T / sqrt(depth)) v for each head, with dropout on the weights, in the
   /// shape of the queries.
@@ -99,10 +124,10 @@ class OperatorSet {
   /// Returns dropout(relu(x)).
   virtual at::Tensor relu_dropout(const at::Tensor& x, double probability) const;
   /// Maps x [..., in], leaf [out, in] fp32, bias [out] in the dtype of x or undefined -> [..., out]
-  /// in the dtype of x, computed with the gate's compute weight. `of_gelu`: of gelu(x) in place of
-  /// x.
+  /// in the dtype of x, computed with the gate's compute weight. It is the product of activation(x)
+  /// in place of x.
   virtual at::Tensor linear(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
-                            const LayerGate& gate, bool of_gelu = false) const;
+                            const LayerGate& gate, Activation activation = Activation::none) const;
   /// Returns the sum over the rows of the cross entropy of `logits` [rows, classes], in fp32 at
   /// least, and labels int64 [rows]; rows of `ignored` count nothing.
   virtual at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels,

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/image_model.hpp"
+#include "models/task_models.hpp"
 
 namespace scalemark {
 namespace {

@@ -13,7 +13,19 @@ namespace {
 /// Returns a layer from the width to `parts` times the width.
 std::shared_ptr<Linear> projection(const LayerGate& gate, const StackShape& shape,
                                    std::int64_t parts) {
-  return std::make_shared<Linear>(gate, shape.width, parts * shape.width, shape.init);
+  return std::make_shared<Linear>(gate, shape.width, parts * shape.width,
+                                  LinearOptions{shape.init, shape.bias});
+}
+
+/// Returns a layer from `in` to the width that ends a residual.
+std::shared_ptr<Linear> last_of_residual(const LayerGate& gate, const StackShape& shape,
+                                         std::int64_t in) {
+  return std::make_shared<Linear>(gate, in, shape.width,
+                                  LinearOptions{shape.init, shape.bias, shape.residual_gain});
+}
+
+std::int64_t key_heads_of(const StackShape& shape) {
+  return shape.key_heads > 0 ? shape.key_heads : shape.heads;
 }
 
 /// Maps [batch, length, parts * width] to `parts` views [batch, heads, length, width / heads].
@@ -70,8 +82,8 @@ at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices, const L
 
 LayerNorm::LayerNorm(LayerGate gate, std::int64_t width, double epsilon)
     : gate_(std::move(gate)), epsilon_(epsilon) {
-  weight_ = register_parameter("weight", at::ones({width}));
-  bias_ = register_parameter("bias", at::zeros({width}));
+  weight_ = register_parameter("weight", new_parameter({width}).fill_(1));
+  bias_ = register_parameter("bias", new_parameter({width}).zero_());
 }
 
 at::Tensor LayerNorm::forward(const at::Tensor& x) {
@@ -112,24 +124,51 @@ at::Tensor padding_mask(const at::Tensor& padding, at::ScalarType dtype) {
       .view({padding.size(0), 1, 1, padding.size(1)});
 }
 
+RmsNorm::RmsNorm(LayerGate gate, std::int64_t width, double epsilon)
+    : gate_(std::move(gate)), epsilon_(epsilon) {
+  weight_ = register_parameter("weight", new_parameter({width}).fill_(1));
+}
+
+at::Tensor RmsNorm::forward(const at::Tensor& x) {
+  gate_->gate->before_use(weight_);
+  return gate_->operators->rms_norm(x, weight_, epsilon_);
+}
+
 SelfAttention::SelfAttention(const LayerGate& gate, const StackShape& shape, bool causal)
     : gate_(gate), shape_(shape), causal_(causal) {
-  input_ = register_module("input", projection(gate, shape, 3));
-  output_ = register_module("output", projection(gate, shape, 1));
+  const std::int64_t depth = shape.width / shape.heads;
+  input_ = register_module(
+      "input",
+      std::make_shared<Linear>(gate, shape.width, (shape.heads + 2 * key_heads_of(shape)) * depth,
+                               LinearOptions{shape.init, shape.bias}));
+  output_ = register_module("output", last_of_residual(gate, shape, shape.width));
+}
+
+at::Tensor SelfAttention::attend(const AttentionHeads& heads, double dropout_probability,
+                                 const at::Tensor& mask) {
+  return output_->forward(merged_heads(gate_->operators->attention(
+      {heads.queries, heads.keys, heads.values, causal_, mask}, dropout_probability)));
 }
 
 at::Tensor SelfAttention::forward(const at::Tensor& x, double dropout_probability,
                                   const at::Tensor& mask) {
   const auto qkv = heads_of(input_->forward(x), 3, shape_);
-  return output_->forward(merged_heads(
-      gate_->operators->attention({qkv[0], qkv[1], qkv[2], causal_, mask}, dropout_probability)));
+  return attend({qkv[0], qkv[1], qkv[2]}, dropout_probability, mask);
+}
+
+at::Tensor SelfAttention::forward(const at::Tensor& x, double dropout_probability,
+                                  const Rotation& rotation) {
+  const at::Tensor all =
+      input_->forward(x).view({x.size(0), x.size(1), -1, shape_.width / shape_.heads});
+  return attend(gate_->operators->rotated_heads(all, key_heads_of(shape_), rotation),
+                dropout_probability, /*mask=*/{});
 }
 
 CrossAttention::CrossAttention(const LayerGate& gate, const StackShape& shape)
     : gate_(gate), shape_(shape) {
   query_ = register_module("query", projection(gate, shape, 1));
   memory_ = register_module("memory", projection(gate, shape, 2));
-  output_ = register_module("output", projection(gate, shape, 1));
+  output_ = register_module("output", last_of_residual(gate, shape, shape.width));
 }
 
 at::Tensor CrossAttention::forward(const at::Tensor& x, const at::Tensor& memory,
@@ -143,8 +182,10 @@ at::Tensor CrossAttention::forward(const at::Tensor& x, const at::Tensor& memory
 FeedForward::FeedForward(const LayerGate& gate, const StackShape& shape)
     : gate_(gate),
       activation_(shape.activation),
-      inner_(std::make_shared<Linear>(gate, shape.width, shape.inner, shape.init)),
-      outer_(std::make_shared<Linear>(gate, shape.inner, shape.width, shape.init)) {
+      inner_(std::make_shared<Linear>(gate, shape.width,
+                                      (halves(shape.activation) ? 2 : 1) * shape.inner,
+                                      LinearOptions{shape.init, shape.bias})),
+      outer_(last_of_residual(gate, shape, shape.inner)) {
   register_module("inner", inner_);
   register_module("outer", outer_);
 }
@@ -152,8 +193,8 @@ FeedForward::FeedForward(const LayerGate& gate, const StackShape& shape)
 at::Tensor FeedForward::forward(const at::Tensor& x, double dropout_probability) {
   if (activation_ == Activation::relu && dropout_probability > 0)
     return outer_->forward(gate_->operators->relu_dropout(inner_->forward(x), dropout_probability));
-  if (activation_ == Activation::gelu && is_training())
-    return outer_->forward_of_gelu(inner_->forward(x));
+  if (activation_ != Activation::relu && is_training())
+    return outer_->forward_of(inner_->forward(x), activation_);
   return outer_->forward(inner_->forward(x, activation_));
 }
 
@@ -175,6 +216,22 @@ at::Tensor EncoderLayer::forward(const at::Tensor& x, double p, const at::Tensor
       attention_norm_->forward(x + operators.dropout(attention_->forward(x, p, mask), p));
   return feed_forward_norm_->forward(y + operators.dropout(feed_forward_->forward(y, p), p));
 }
+
+template <typename Norm>
+PreNormLayer<Norm>::PreNormLayer(const LayerGate& gate, const StackShape& shape, bool causal)
+    : gate_(gate),
+      attention_norm_(std::make_shared<Norm>(gate, shape.width, shape.norm_epsilon)),
+      attention_(std::make_shared<SelfAttention>(gate, shape, causal)),
+      feed_forward_norm_(std::make_shared<Norm>(gate, shape.width, shape.norm_epsilon)),
+      feed_forward_(std::make_shared<FeedForward>(gate, shape)) {
+  register_module("attention_norm", attention_norm_);
+  register_module("attention", attention_);
+  register_module("feed_forward_norm", feed_forward_norm_);
+  register_module("feed_forward", feed_forward_);
+}
+
+template class PreNormLayer<LayerNorm>;
+template class PreNormLayer<RmsNorm>;
 
 at::Tensor sinusoidal_positions(std::int64_t length, std::int64_t width) {
   const at::Tensor position = at::arange(length, at::kDouble).unsqueeze(1);

@@ -14,6 +14,9 @@ struct StackShape {
   Activation activation = Activation::relu;
   LinearInit init = LinearInit::xavier;  ///< of the projections, as in the Transformer's own code
   double norm_epsilon = 1e-5;
+  std::int64_t key_heads = 0;  ///< of keys and values; 0: as many as of queries
+  bool bias = true;            ///< of the projections
+  double residual_gain = 1;    ///< multiplies the initial weights of layers that end a residual
 };
 
 /// A layer normalisation over the last dimension (Ba et al. 2016): gamma 1, beta 0.
@@ -27,6 +30,19 @@ class LayerNorm : public torch::nn::Module {
   LayerGate gate_;
   double epsilon_;
   at::Tensor weight_, bias_;
+};
+
+/// A root mean square normalisation over the last dimension (Zhang and Sennrich 2019): gain 1.
+class RmsNorm : public torch::nn::Module {
+ public:
+  RmsNorm(LayerGate gate, std::int64_t width, double epsilon = 1e-5);
+  /// Maps [..., width] to the same shape and dtype.
+  at::Tensor forward(const at::Tensor& x);
+
+ private:
+  LayerGate gate_;
+  double epsilon_;
+  at::Tensor weight_;
 };
 
 /// A table of vectors, which may serve as output projection too (Press and Wolf 2017): weight
@@ -53,15 +69,20 @@ class Embedding : public torch::nn::Module, public Freezable {
 /// where a source is padding, else 0. An undefined tensor gives an undefined mask.
 at::Tensor padding_mask(const at::Tensor& padding, at::ScalarType dtype);
 
-/// A multi-head attention of a sequence to itself (Vaswani et al. 2017, 3.2.2). One projection [3
-/// width, width] gives queries, keys and values.
+/// A multi-head attention of a sequence to itself (Vaswani et al. 2017, 3.2.2). One projection [(1
+/// + 2 key_heads / heads) width, width] gives queries, keys and values.
 class SelfAttention : public torch::nn::Module {
  public:
   SelfAttention(const LayerGate& gate, const StackShape& shape, bool causal);
   /// Maps [batch, length, width] to the same shape. `mask` is that of AttentionInputs.
   at::Tensor forward(const at::Tensor& x, double dropout_probability, const at::Tensor& mask = {});
+  /// The same with rotary positions and without a mask.
+  at::Tensor forward(const at::Tensor& x, double dropout_probability, const Rotation& rotation);
 
  private:
+  at::Tensor attend(const AttentionHeads& heads, double dropout_probability,
+                    const at::Tensor& mask);
+
   LayerGate gate_;
   StackShape shape_;
   bool causal_;
@@ -84,7 +105,7 @@ class CrossAttention : public torch::nn::Module {
 };
 
 /// Computes outer(activation(inner(x))), with dropout on the activation of ReLU (the Transformer)
-/// and none on that of GELU (BERT), which is the exact one: x Phi(x).
+/// and none on others. Where the activation halves, inner is [2 inner, width].
 class FeedForward : public torch::nn::Module {
  public:
   FeedForward(const LayerGate& gate, const StackShape& shape);
@@ -111,6 +132,33 @@ class EncoderLayer : public torch::nn::Module {
   std::shared_ptr<LayerNorm> attention_norm_;
   std::shared_ptr<FeedForward> feed_forward_;
   std::shared_ptr<LayerNorm> feed_forward_norm_;
+};
+
+/// A self-attention and a feed-forward network, each after a normalisation of its input and
+/// followed by dropout and residual (pre-norm; Radford et al. 2019). `Norm` is LayerNorm or
+/// RmsNorm.
+template <typename Norm>
+class PreNormLayer : public torch::nn::Module {
+ public:
+  PreNormLayer(const LayerGate& gate, const StackShape& shape, bool causal);
+  /// Maps [batch, length, width] to the same shape. `positions` holds what SelfAttention takes: a
+  /// Rotation, or nothing.
+  template <typename... Positions>
+  at::Tensor forward(const at::Tensor& x, double dropout_probability,
+                     const Positions&... positions) {
+    const OperatorSet& operators = *gate_->operators;
+    const double p = dropout_probability;
+    const at::Tensor attended = attention_->forward(attention_norm_->forward(x), p, positions...);
+    const at::Tensor y = x + operators.dropout(attended, p);
+    return y + operators.dropout(feed_forward_->forward(feed_forward_norm_->forward(y), p), p);
+  }
+
+ private:
+  LayerGate gate_;
+  std::shared_ptr<Norm> attention_norm_;
+  std::shared_ptr<SelfAttention> attention_;
+  std::shared_ptr<Norm> feed_forward_norm_;
+  std::shared_ptr<FeedForward> feed_forward_;
 };
 
 /// Returns PE[pos, 2i] = sin(pos / 10000^(2i / width)), PE[pos, 2i + 1] = cos of the same (Vaswani

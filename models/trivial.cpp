@@ -1,6 +1,6 @@
 // Defines one linear layer on the image's mean colour: it has almost no arithmetic, so the time of
 // a step is the overhead of the loop.
-#include "models/image_model.hpp"
+#include "models/task_models.hpp"
 
 namespace scalemark {
 namespace {

@@ -14,7 +14,6 @@
 #include <memory>
 #include <vector>
 
-#include "models/kernels/as_operator.hpp"
 #include "models/kernels/kernels.hpp"
 #include "models/kernels/loops.hpp"
 #include "vector_loop.hpp"

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "models/kernels/as_operator.hpp"
 #include "models/kernels/kernels.hpp"
 #include "models/kernels/loops.hpp"
 #include "vector_loop.hpp"

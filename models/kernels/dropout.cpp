@@ -6,7 +6,6 @@
 #include <cmath>
 #include <mutex>
 
-#include "models/kernels/as_operator.hpp"
 #include "models/kernels/kernels.hpp"
 #include "models/kernels/loops.hpp"
 #include "vector_loop.hpp"

@@ -74,11 +74,11 @@ at::Tensor winograd_conv2d_trained(const at::Tensor& x, const at::Tensor& weight
 // the weight's size.
 
 /// Maps x [..., in] with leaf [out, in] fp32 and bias [out], in the dtype of x or undefined, to
-/// [..., out] in the dtype of x, computed with the gate's compute weight. `of_gelu` replaces x by
-/// gelu(x); only x is then kept for the backward pass, where one of scalemark's kernels can compute
-/// gelu(x) again.
+/// [..., out] in the dtype of x, computed with the gate's compute weight. It is the product of
+/// activation(x); only x is kept for the backward pass, where one of scalemark's kernels can
+/// compute activation(x) again.
 at::Tensor linear_in_place(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
-                           const LayerGate& gate, bool of_gelu = false);
+                           const LayerGate& gate, Activation activation = Activation::none);
 
 /// Copies `from` to `to`, which has the same shape. From bf16 to fp32 on the CPU, where both are
 /// contiguous and large, the stores bypass the caches, because nobody reads a gradient before its
@@ -119,18 +119,32 @@ at::Tensor linear_product(const at::Tensor& x, const at::Tensor& weight, const a
 /// is faster.
 at::Tensor product_input_gradient(const at::Tensor& dy, const at::Tensor& weight);
 
-// The exact GELU (Hendrycks and Gimpel 2016), x Phi(x), serves a layer that keeps only x.
+// GELU and SwiGLU serve a layer that keeps only x.
 
-/// Returns true for fp32 or bf16 on the CPU, contiguous.
-bool suits_gelu(const at::Tensor& x);
+/// Returns true for either GELU and SwiGLU of fp32 or bf16 on the CPU, contiguous.
+bool suits_activation(const at::Tensor& x, Activation activation);
 
-/// Returns x Phi(x) in the shape and dtype of x, without a gradient. Phi is within 8e-8 of its true
-/// value.
-at::Tensor gelu_fused(const at::Tensor& x);
+/// Returns activation(x) in the dtype of x, without a gradient. Phi of the exact GELU is within
+/// 8e-8 of its true value.
+at::Tensor activation_fused(const at::Tensor& x, Activation activation);
 
-/// Returns gelu_fused(x) again in the backward pass. In the same pass over memory, `dy`, the
+/// Returns activation_fused(x) again in the backward pass. In the same pass over memory, `dy`, the
 /// contiguous gradient of the result, becomes the gradient of x.
-at::Tensor gelu_and_gradient(const at::Tensor& x, at::Tensor& dy);
+at::Tensor activation_and_gradient(const at::Tensor& x, at::Tensor& dy, Activation activation);
+
+/// Returns true for fp32 or bf16 on the CPU with an fp32 weight.
+bool suits_rms_norm(const at::Tensor& x, const at::Tensor& weight);
+
+/// Computes OperatorSet::rms_norm() with its gradient. The result is the same for every number of
+/// threads.
+at::Tensor rms_norm_fused(const at::Tensor& x, const at::Tensor& weight, double epsilon);
+
+/// Returns true for fp32 or bf16 on the CPU.
+bool suits_rotated_heads(const at::Tensor& x, const Rotation& rotation);
+
+/// Computes OperatorSet::rotated_heads() with its gradient.
+AttentionHeads rotated_heads_fused(const at::Tensor& x, std::int64_t key_heads,
+                                   const Rotation& rotation);
 
 // Dropout on the CPU does without LibTorch's bernoulli_, which draws every mask element in turn on
 // one thread and costs a Transformer 8 to 12 % of its step. Masks come from a counter: they depend

@@ -21,11 +21,11 @@ constexpr std::int64_t kPanelRows = 4096;
 
 /// What the backward pass needs in addition to the tensors that autograd saves.
 struct Place : torch::CustomClassHolder {
-  Place(at::Tensor parameter, LayerGate holder, bool gelu = false)
-      : leaf(std::move(parameter)), gate(std::move(holder)), of_gelu(gelu) {}
+  Place(at::Tensor parameter, LayerGate holder, Activation of_x)
+      : leaf(std::move(parameter)), gate(std::move(holder)), activation(of_x) {}
   at::Tensor leaf;
   LayerGate gate;
-  bool of_gelu;  ///< the product is that of gelu(x), which the backward pass computes again
+  Activation activation;  ///< of x, whose product it is; the backward pass computes it again
 };
 
 void put(const Place& place, const ParameterGate::GradientWriter& write) {
@@ -61,7 +61,9 @@ class Product : public torch::autograd::Function<Product> {
     context->save_for_backward({x, weight});
     context->saved_data["place"] = c10::IValue::make_capsule(place);
     context->saved_data["has_bias"] = bias.has_value();
-    return linear_product(place->of_gelu ? gelu_fused(x) : x, weight, bias.value_or(at::Tensor()));
+    const Activation activation = place->activation;
+    return linear_product(activation == Activation::none ? x : activation_fused(x, activation),
+                          weight, bias.value_or(at::Tensor()));
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -71,14 +73,15 @@ class Product : public torch::autograd::Function<Product> {
     const at::Tensor dy = gradients[0].reshape({-1, weight.size(0)});
     const auto place =
         c10::static_intrusive_pointer_cast<Place>(context->saved_data["place"].toCapsule());
-    at::Tensor dx, dbias, factor = x.reshape({-1, weight.size(1)});
+    const bool activated = place->activation != Activation::none;
+    at::Tensor dx, dbias, factor = x.reshape({-1, x.size(-1)});
     const auto input_gradient_of = [&] { return product_input_gradient(dy, weight); };
-    if (place->of_gelu) {  // in the pass that computes the gradient of x
+    if (activated) {  // in the pass that computes the gradient of x
       dx = input_gradient_of();
-      factor = gelu_and_gradient(factor, dx);
+      factor = activation_and_gradient(factor, dx, place->activation);
     }
     put(*place, [&](at::Tensor& gradient, bool add) { write_product(gradient, add, dy, factor); });
-    if (!place->of_gelu && context->needs_input_grad(0)) dx = input_gradient_of();
+    if (!activated && context->needs_input_grad(0)) dx = input_gradient_of();
     if (dx.defined()) dx = dx.view(x.sizes());
     if (context->saved_data["has_bias"].toBool()) dbias = dy.sum(0);
     return {dx, dbias, {}, {}};
@@ -88,15 +91,17 @@ class Product : public torch::autograd::Function<Product> {
 }  // namespace
 
 at::Tensor linear_in_place(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
-                           const LayerGate& holder, bool of_gelu) {
+                           const LayerGate& holder, Activation activation) {
   ParameterGate& gate = *holder->gate;
-  const auto factor = [&] { return of_gelu ? at::gelu(x) : x; };
+  const auto factor = [&] { return activated_anew(x, activation); };
   if (!at::GradMode::is_enabled()) return linear_product(factor(), gate.compute_weight(leaf), bias);
   if (!gate.takes_gradient(leaf)) return at::linear(factor(), gate.compute_weight(leaf), bias);
-  const bool anew = of_gelu && suits_gelu(x);
+  const bool anew = suits_activation(x, activation);
   // The weight is made part of the graph, since it may be the only input that needs a gradient.
-  return Product::apply(anew ? x : factor(), bias.defined() ? std::optional(bias) : std::nullopt,
-                        gate.compute_weight(leaf), c10::make_intrusive<Place>(leaf, holder, anew));
+  return Product::apply(
+      anew ? x : factor(), bias.defined() ? std::optional(bias) : std::nullopt,
+      gate.compute_weight(leaf),
+      c10::make_intrusive<Place>(leaf, holder, anew ? activation : Activation::none));
 }
 
 namespace {

@@ -1,12 +1,17 @@
-// Defines what the loops of models/kernels/ are written with: how they are vectorised and divided,
-// how fp32 and bf16 elements are loaded and stored, which are computed with in fp32, and exp(). The
-// functions are branch-free, so that loops over them vectorise.
+// Defines what the kernels of this folder are written with: which tensors they accept, how they run
+// as operators, which traces and FLOP counts see, how their loops are vectorised and divided, how
+// fp32 and bf16 elements are loaded and stored, which are computed with in fp32, and exp(). The
+// functions of loops are branch-free, so that loops over them vectorise. Internal to models/.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+#include <ATen/record_function.h>
 #include <c10/util/BFloat16.h>
 
 #include <bit>
 #include <cstdint>
+#include <initializer_list>
+#include <vector>
 
 /// Inlines a function into the one that is built for several vector widths.
 #define SCALEMARK_INLINE [[gnu::always_inline]] inline
@@ -51,6 +56,24 @@ SCALEMARK_INLINE float exp_below_zero(float x) {
   p = p * r + 1.f;
   const auto exponent = (std::bit_cast<std::uint32_t>(shifted) << 23) + 0x3f800000u;
   return p * std::bit_cast<float>(exponent);
+}
+
+/// Returns whether x is fp32 or bf16 on the CPU, for which the loops are built.
+inline bool suits_loops(const at::Tensor& x) {
+  return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
+}
+
+/// Returns the result of `work`, which is run as the operator `name` on `inputs`.
+template <typename Work>
+at::Tensor as_operator(const char* name, std::initializer_list<at::Tensor> inputs,
+                       const Work& work) {
+  at::RecordFunction record(at::RecordScope::FUNCTION);
+  std::vector<c10::IValue> values;
+  if (record.isActive()) values.assign(inputs.begin(), inputs.end());
+  record.before(name, &values);
+  const at::Tensor y = work();
+  if (record.isActive()) record.setOutputs(std::vector<c10::IValue>({y}));
+  return y;
 }
 
 }  // namespace scalemark

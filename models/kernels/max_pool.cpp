@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "models/kernels/as_operator.hpp"
 #include "models/kernels/kernels.hpp"
 #include "models/kernels/loops.hpp"
 #include "vector_loop.hpp"

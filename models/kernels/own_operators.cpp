@@ -35,7 +35,8 @@ class OwnOperators : public OperatorSet {
   at::Tensor batch_norm(const at::Tensor& x, const BatchNormTensors& layer,
                         const BatchNormRule& rule, Activation activation,
                         const at::Tensor& residual) const override {
-    if (rule.training && activation != Activation::gelu && can_fuse_batch_norm(x))
+    const bool none_or_relu = activation == Activation::none || activation == Activation::relu;
+    if (rule.training && none_or_relu && can_fuse_batch_norm(x))
       return batch_norm_fused(x, layer, rule.momentum, rule.epsilon, activation == Activation::relu,
                               residual);
     return OperatorSet::batch_norm(x, layer, rule, activation, residual);
@@ -43,6 +44,18 @@ class OwnOperators : public OperatorSet {
 
   at::Tensor max_pool(const at::Tensor& x, const PoolWindow& window) const override {
     return suits_max_pool(x, window) ? max_pool_fused(x, window) : OperatorSet::max_pool(x, window);
+  }
+
+  at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight,
+                      double epsilon) const override {
+    return suits_rms_norm(x, weight) ? rms_norm_fused(x, weight, epsilon)
+                                     : OperatorSet::rms_norm(x, weight, epsilon);
+  }
+
+  AttentionHeads rotated_heads(const at::Tensor& x, std::int64_t key_heads,
+                               const Rotation& rotation) const override {
+    return suits_rotated_heads(x, rotation) ? rotated_heads_fused(x, key_heads, rotation)
+                                            : OperatorSet::rotated_heads(x, key_heads, rotation);
   }
 
   at::Tensor attention(const AttentionInputs& inputs, double dropout_probability) const override {
@@ -60,8 +73,8 @@ class OwnOperators : public OperatorSet {
   }
 
   at::Tensor linear(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
-                    const LayerGate& gate, bool of_gelu) const override {
-    return linear_in_place(x, leaf, bias, gate, of_gelu);
+                    const LayerGate& gate, Activation activation) const override {
+    return linear_in_place(x, leaf, bias, gate, activation);
   }
 
   at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels, std::int64_t ignored,

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "models/kernels/as_operator.hpp"
 #include "models/kernels/kernels.hpp"
 #include "models/kernels/loops.hpp"
 

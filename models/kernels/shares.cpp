@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "models/kernels/as_operator.hpp"
+#include "models/kernels/loops.hpp"
 
 namespace scalemark {
 

@@ -173,8 +173,9 @@ INSTANTIATE_TEST_SUITE_P(Networks, Golden, ::testing::ValuesIn(all_cases()),
 TEST(GoldenModels, AreOfEveryKind) {
   std::set<std::string> models;
   for (const Case& one : all_cases()) models.insert(one.model);
-  for (const char* model : {"resnet18", "resnet50", "vgg16", "alexnet", "inception3", "smallnet",
-                            "transformer_base", "bert_base"})
+  for (const char* model :
+       {"resnet18", "resnet50", "vgg16", "alexnet", "inception3", "smallnet", "transformer_base",
+        "bert_base", "gpt2", "llama_125m", "llama_tiny", "vit_b_16"})
     EXPECT_TRUE(models.contains(model)) << model;
 }
 

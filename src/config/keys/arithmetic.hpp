@@ -79,7 +79,8 @@ struct ArithmeticSettings {
              "job has them: how such jobs scale here. scalemark: what this machine can do. On the "
              "CPU kernels of our own where they suit (batch normalisation with addition and ReLU, "
              "3 x 3 convolutions in fp32 by Winograd's F(2 x 2, 3 x 3), products in pieces, "
-             "maximum pooling, GELU, dropout, the loss of sequence models and Adam's step in one "
+             "maximum pooling, GELU, SwiGLU, RMSNorm, rotary positions, dropout, the loss of "
+             "sequence models and Adam's step in one "
              "pass, gradients written in their place); in inference batch normalisation is folded "
              "into the convolution, and oneDNN, or on a GPU cuDNN, adds and clips as it writes")
         .was("fused", {{"on", "scalemark"}, {"off", "torch"}})

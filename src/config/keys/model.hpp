@@ -107,7 +107,8 @@ struct ModelSettings {
              "noise: one batch with random labels; learnable: a ring of batches of a task that a "
              "network can learn");
     rows.add("length_distribution", &S::length_distribution, "SHAPE",
-             "of the Transformer's sequences: all of --sequence_length, or drawn up to it");
+             "of sequences of the Transformer, GPT-2 and Llama: all of --sequence_length, or drawn "
+             "up to it");
     rows.add("length_median", &S::length_median, "TOKENS", "of lognormal lengths")
         .in(1, 65536)
         .otherwise("half of --sequence_length");
@@ -176,7 +177,8 @@ struct ModelSettings {
     const auto& config = whole.given;
     if (config.length_distribution != LengthDistribution::fixed && whole.facts.unit != "tokens/sec")
       whole.refuse(
-          "--length_distribution {}: {} has no sequences of varying length; a Transformer has",
+          "--length_distribution {}: {} has no sequences of varying length; transformer_*, gpt2 "
+          "and llama have",
           to_string(config.length_distribution), whole.facts.name);
     if (config.length_distribution != LengthDistribution::lognormal &&
         (config.length_median || config.length_sigma != ModelSettings{}.length_sigma))

@@ -31,12 +31,12 @@ at::Tensor images(std::int64_t channels, std::int64_t size) {
 }
 
 /// A product of 256 rows, and its way back.
-void use_linear(const OperatorSet& operators, bool of_gelu) {
+void use_linear(const OperatorSet& operators, Activation activation = Activation::none) {
   const auto gate = std::make_shared<GateHolder>();
   gate->gate = std::make_shared<testing::GradientTaker>();
-  const at::Tensor x = at::randn({256, 1024}).set_requires_grad(true);
+  const at::Tensor x = at::randn({256, halves(activation) ? 2048 : 1024}).set_requires_grad(true);
   const at::Tensor leaf = at::randn({1024, 1024}).set_requires_grad(true);
-  operators.linear(x, leaf, {}, gate, of_gelu).sum().backward();
+  operators.linear(x, leaf, {}, gate, activation).sum().backward();
 }
 
 /// Gradients that arrive in bf16 in a place that is fp32.
@@ -112,15 +112,27 @@ std::vector<Kernel> kernels() {
          operators.dropout(at::ones({100}), 0.5);
          operators.relu_dropout(at::ones({100}), 0.5);
        }},
-      {"gelu", "scalemark::gelu",
-       [](const OperatorSet& operators) { use_linear(operators, true); }},
-      {"linear", "Product", [](const OperatorSet& operators) { use_linear(operators, false); }},
+      {"activations", "scalemark::gelu",
+       [](const OperatorSet& operators) { use_linear(operators, Activation::gelu); }},
+      {"activations", "scalemark::gelu_tanh",
+       [](const OperatorSet& operators) { use_linear(operators, Activation::gelu_tanh); }},
+      {"activations", "scalemark::swiglu",
+       [](const OperatorSet& operators) { use_linear(operators, Activation::swiglu); }},
+      {"linear", "Product", [](const OperatorSet& operators) { use_linear(operators); }},
       {"max_pool", "scalemark::max_pool2d",
        [](const OperatorSet& operators) {
          operators.max_pool(images(8, 8), {3, 2, 1});
        }},
-      {"products", "scalemark::mm",
-       [](const OperatorSet& operators) { use_linear(operators, false); }, cuts_products()},
+      {"products", "scalemark::mm", [](const OperatorSet& operators) { use_linear(operators); },
+       cuts_products()},
+      {"rms_norm", "scalemark::rms_norm",
+       [](const OperatorSet& operators) {
+         operators.rms_norm(at::ones({4, 8}), at::ones({8}), 1e-5);
+       }},
+      {"attention", "scalemark::rotated_heads",
+       [](const OperatorSet& operators) {
+         operators.rotated_heads(at::ones({1, 2, 3, 4}), 1, {at::ones({2, 2}), at::zeros({2, 2})});
+       }},
       {"sums", "scalemark::add_rows",
        [](const OperatorSet& operators) {
          operators.add_rows(at::zeros({4, 2}), at::zeros({3}, at::kLong), at::ones({3, 2}));
