@@ -14,7 +14,8 @@ from rows import NETLAB
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PEERS = {"resnet50": "pytorch_resnet.py", "transformer_base": "pytorch_transformer.py",
-         "transformer_big": "pytorch_transformer.py", "bert_base": "pytorch_bert.py", "bert_large": "pytorch_bert.py"}
+         "transformer_big": "pytorch_transformer.py", "bert_base": "pytorch_bert.py", "bert_large": "pytorch_bert.py",
+         "gpt2": "pytorch_decoder.py", "llama_125m": "pytorch_decoder.py"}
 
 
 class Unavailable(Exception):

@@ -119,6 +119,7 @@ _HOSTS = _two(subjects=TWO_HOSTS, network=NETLAB)
 _REDUCERS = _two(subjects=REDUCERS, network=SHARED_MEMORY)
 _TOKENS = {"image_size": None, "sequence_length": 64}
 _SENTENCES = {"image_size": None, "sequence_length": 128}
+_TEXT = {"image_size": None, "sequence_length": 256}
 _IMAGES_BETWEEN_HOSTS = between_hosts(1.05, 1.25, 1.10, 1.20)
 ROWS = {row.name: row for row in (
     Row("resnet50 fp32", "resnet50", "fp32", 16, against_pytorch(1.15, 1.03)),
@@ -127,6 +128,8 @@ ROWS = {row.name: row for row in (
     Row("transformer_big bf16", "transformer_big", "bf16", 4, against_pytorch(1.50, 1.25), **_TOKENS),
     Row("bert_large fp32", "bert_large", "fp32", 4, against_pytorch(1.30, 1.20), **_SENTENCES),
     Row("bert_large bf16", "bert_large", "bf16", 4, against_pytorch(1.30, 1.20), **_SENTENCES),
+    Row("gpt2 bf16", "gpt2", "bf16", 4, against_pytorch(None, 1.40), **_TEXT),
+    Row("llama_125m bf16", "llama_125m", "bf16", 4, against_pytorch(None, 1.40), **_TEXT),
     Row("resnet50 fp32 inference", "resnet50", "fp32", 16, against_compiled(1.05), **_INFERENCE),
     Row("resnet50 bf16 inference", "resnet50", "bf16", 16, against_compiled(1.08), **_INFERENCE),
     Row("resnet50 fp32 2 ranks", "resnet50", "fp32", 8, against_ddp(1.10), **_SHARED),

@@ -16,6 +16,7 @@ sys.path[:0] = [str(SOURCE / "lab" / "peers"), str(SOURCE / "scripts" / "golden"
 try:
     import golden as reference
     import pytorch_bert
+    import pytorch_decoder
     import pytorch_resnet
     import pytorch_transformer
     import torch
@@ -54,6 +55,11 @@ class Parameters(unittest.TestCase):
         self.assertEqual(parameters, 336_226_108)
         self.assertEqual(self.dropouts(model), (1 + 24) * [0.1])
         self.assertEqual(pytorch_bert.masked_positions(128), 20)
+
+    def test_decoders(self):
+        for name, wanted in (("gpt2", 124_439_808), ("llama_125m", 124_668_672)):
+            _, parameters = self.count(pytorch_decoder.Decoder, **pytorch_decoder.SIZES[name], llama=name != "gpt2", length=8)
+            self.assertEqual(parameters, wanted)
 
 
 class FakeEvent:
@@ -105,7 +111,7 @@ def without_dropout(model):
 
 def fill_in_order(model, p):
     """Where the peer registers its parameters in the order in which scripts/golden makes them."""
-    norms = (torch.nn.LayerNorm, torch.nn.BatchNorm2d)
+    norms = (torch.nn.LayerNorm, torch.nn.BatchNorm2d, torch.nn.RMSNorm)
     gammas = {id(module.weight) for module in model.modules() if isinstance(module, norms)}
     with torch.no_grad():
         for parameter in model.parameters():
@@ -165,6 +171,15 @@ class Arithmetic(unittest.TestCase):
         masked, labels = linear(batch, count, 2, 1, length), linear(batch, count, 5, 2, vocabulary)
         following = torch.arange(batch) % 2
         self.check("bert_base", model, pytorch_bert.loss_of, (tokens, segments, masked, labels, following), batch * count)
+
+
+    def test_decoders(self):
+        for name in ("gpt2", "llama_125m"):
+            batch, vocabulary, length = self.golden(name, "vocabulary", "sequence_length")
+            size = {**pytorch_decoder.SIZES[name], "vocabulary": vocabulary}
+            model = pytorch_decoder.Decoder(**size, llama=name != "gpt2", length=length).train()
+            text = [linear(batch, length, *numbers, vocabulary) for numbers in ((7, 3), (3, 2))]
+            self.check(name, model, pytorch_decoder.loss_of, text, batch * length)
 
 
 def fill_transformer(model, p):

@@ -23,6 +23,8 @@ RESNET = [PEERS / "pytorch_resnet.py", "--image_size", "32", *SHORT]
 INFERENCE = [PEERS / "pytorch_inference.py", "--image_size", "32", *SHORT]
 TRANSFORMER = [PEERS / "pytorch_transformer.py", "--layers", "1", "--width", "32", "--heads", "2", "--ffn", "64",
                "--vocabulary", "50", "--sequence_length", "8", *SHORT]
+DECODER = [PEERS / "pytorch_decoder.py", "--model", "llama_125m", "--layers", "1", "--width", "32", "--heads", "4", "--key_heads", "2",
+           "--inner", "64", "--vocabulary", "50", "--sequence_length", "8", *SHORT]
 BERT = [PEERS / "pytorch_bert.py", "--layers", "1", "--width", "32", "--heads", "2", "--vocabulary", "50",
         "--sequence_length", "8", *SHORT]
 
@@ -44,6 +46,8 @@ class Peers(ProgramTest):
         self.check(out, "tokens/sec", 16, 1)
         out, _ = self.run_program(sys.executable, *BERT)
         self.check(out, "sequences/sec", 2, 1)
+        out, _ = self.run_program(sys.executable, *DECODER)
+        self.check(out, "tokens/sec", 16, 1)
 
     @unittest.skipIf(importlib.util.find_spec("intel_extension_for_pytorch"), "Intel's extension is installed")
     def test_a_missing_extension_is_exit_7(self):
