@@ -64,10 +64,11 @@ at::Tensor OperatorSet::rms_norm(const at::Tensor& x, const at::Tensor& weight,
   return (wide * root * weight).to(x.scalar_type());
 }
 
-AttentionHeads OperatorSet::rotated_heads(const at::Tensor& x, std::int64_t key_heads,
+AttentionHeads OperatorSet::divided_heads(const at::Tensor& x, std::int64_t key_heads,
                                           const Rotation& rotation) const {
   const auto heads = x.transpose(1, 2).split_with_sizes(
       {x.size(2) - 2 * key_heads, key_heads, key_heads}, /*dim=*/1);
+  if (!rotation.cosines.defined()) return {heads[0], heads[1], heads[2]};
   const at::Tensor cosines = rotation.cosines.to(x.scalar_type());
   const at::Tensor sines = rotation.sines.to(x.scalar_type());
   const auto rotated = [&](const at::Tensor& part) {

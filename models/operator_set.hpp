@@ -61,7 +61,7 @@ struct AttentionHeads {
 };
 
 /// The rotary positions of a sequence (Su et al. 2021): cosines and sines of the angles, fp32 at
-/// least, [length, depth / 2].
+/// least, [length, depth / 2]. Undefined: none.
 struct Rotation {
   at::Tensor cosines, sines;
 };
@@ -110,10 +110,11 @@ class OperatorSet {
   /// Returns x / sqrt(mean(x^2) + epsilon) weight over the last dimension (Zhang and Sennrich
   /// 2019), in the shape and dtype of x. `weight` is fp32 [width].
   virtual at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) const;
-  /// Divides x [batch, length, heads + 2 key_heads, depth] into heads. Queries and keys are
-  /// rotated: of a depth's first half a and second half b become a cos - b sin and b cos + a sin.
-  virtual AttentionHeads rotated_heads(const at::Tensor& x, std::int64_t key_heads,
-                                       const Rotation& rotation) const;
+  /// Divides x [batch, length, heads + 2 key_heads, depth] into heads. With a rotation queries and
+  /// keys are rotated: of a depth's first half a and second half b become a cos - b sin and b cos +
+  /// a sin.
+  virtual AttentionHeads divided_heads(const at::Tensor& x, std::int64_t key_heads,
+                                       const Rotation& rotation = {}) const;
 
   /// Returns softmax(q k^T / sqrt(depth)) v for each head, with dropout on the weights, in the
   /// shape of the queries.

@@ -144,24 +144,14 @@ SelfAttention::SelfAttention(const LayerGate& gate, const StackShape& shape, boo
   output_ = register_module("output", last_of_residual(gate, shape, shape.width));
 }
 
-at::Tensor SelfAttention::attend(const AttentionHeads& heads, double dropout_probability,
-                                 const at::Tensor& mask) {
-  return output_->forward(merged_heads(gate_->operators->attention(
+at::Tensor SelfAttention::forward(const at::Tensor& x, double dropout_probability,
+                                  const at::Tensor& mask, const Rotation& rotation) {
+  const OperatorSet& operators = *gate_->operators;
+  const at::Tensor all = input_->forward(x).view(
+      {x.size(0), x.size(1), shape_.heads + 2 * key_heads_of(shape_), shape_.width / shape_.heads});
+  const AttentionHeads heads = operators.divided_heads(all, key_heads_of(shape_), rotation);
+  return output_->forward(merged_heads(operators.attention(
       {heads.queries, heads.keys, heads.values, causal_, mask}, dropout_probability)));
-}
-
-at::Tensor SelfAttention::forward(const at::Tensor& x, double dropout_probability,
-                                  const at::Tensor& mask) {
-  const auto qkv = heads_of(input_->forward(x), 3, shape_);
-  return attend({qkv[0], qkv[1], qkv[2]}, dropout_probability, mask);
-}
-
-at::Tensor SelfAttention::forward(const at::Tensor& x, double dropout_probability,
-                                  const Rotation& rotation) {
-  const at::Tensor all =
-      input_->forward(x).view({x.size(0), x.size(1), -1, shape_.width / shape_.heads});
-  return attend(gate_->operators->rotated_heads(all, key_heads_of(shape_), rotation),
-                dropout_probability, /*mask=*/{});
 }
 
 CrossAttention::CrossAttention(const LayerGate& gate, const StackShape& shape)
@@ -228,6 +218,15 @@ PreNormLayer<Norm>::PreNormLayer(const LayerGate& gate, const StackShape& shape,
   register_module("attention", attention_);
   register_module("feed_forward_norm", feed_forward_norm_);
   register_module("feed_forward", feed_forward_);
+}
+
+template <typename Norm>
+at::Tensor PreNormLayer<Norm>::forward(const at::Tensor& x, double p, const Rotation& rotation) {
+  const OperatorSet& operators = *gate_->operators;
+  const at::Tensor attended =
+      attention_->forward(attention_norm_->forward(x), p, /*mask=*/{}, rotation);
+  const at::Tensor y = x + operators.dropout(attended, p);
+  return y + operators.dropout(feed_forward_->forward(feed_forward_norm_->forward(y), p), p);
 }
 
 template class PreNormLayer<LayerNorm>;

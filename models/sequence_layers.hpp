@@ -75,14 +75,10 @@ class SelfAttention : public torch::nn::Module {
  public:
   SelfAttention(const LayerGate& gate, const StackShape& shape, bool causal);
   /// Maps [batch, length, width] to the same shape. `mask` is that of AttentionInputs.
-  at::Tensor forward(const at::Tensor& x, double dropout_probability, const at::Tensor& mask = {});
-  /// The same with rotary positions and without a mask.
-  at::Tensor forward(const at::Tensor& x, double dropout_probability, const Rotation& rotation);
+  at::Tensor forward(const at::Tensor& x, double dropout_probability, const at::Tensor& mask = {},
+                     const Rotation& rotation = {});
 
  private:
-  at::Tensor attend(const AttentionHeads& heads, double dropout_probability,
-                    const at::Tensor& mask);
-
   LayerGate gate_;
   StackShape shape_;
   bool causal_;
@@ -141,17 +137,9 @@ template <typename Norm>
 class PreNormLayer : public torch::nn::Module {
  public:
   PreNormLayer(const LayerGate& gate, const StackShape& shape, bool causal);
-  /// Maps [batch, length, width] to the same shape. `positions` holds what SelfAttention takes: a
-  /// Rotation, or nothing.
-  template <typename... Positions>
+  /// Maps [batch, length, width] to the same shape.
   at::Tensor forward(const at::Tensor& x, double dropout_probability,
-                     const Positions&... positions) {
-    const OperatorSet& operators = *gate_->operators;
-    const double p = dropout_probability;
-    const at::Tensor attended = attention_->forward(attention_norm_->forward(x), p, positions...);
-    const at::Tensor y = x + operators.dropout(attended, p);
-    return y + operators.dropout(feed_forward_->forward(feed_forward_norm_->forward(y), p), p);
-  }
+                     const Rotation& rotation = {});
 
  private:
   LayerGate gate_;

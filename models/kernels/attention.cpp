@@ -1,6 +1,6 @@
-// Computes attention as matrix products with the dropout of this folder between them. Divides the
-// result of one projection into the heads of queries, keys and values and rotates queries and keys,
-// in one pass over memory in each direction.
+// Computes attention and its gradient as matrix products, with the dropout of this folder or with
+// the probabilities made again between them. Divides the result of one projection into the heads of
+// queries, keys and values and rotates queries and keys, in one pass over memory in each direction.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
@@ -34,7 +34,8 @@ at::Tensor hidden_from(const AttentionInputs& inputs) {
 }  // namespace
 
 bool suits_attention(const AttentionInputs& inputs, double dropout_probability) {
-  return inputs.queries.is_cpu() && dropout_probability > 0;
+  return inputs.queries.is_cpu() && dropout_probability > 0 &&
+         inputs.keys.size(1) == inputs.queries.size(1);
 }
 
 at::Tensor attention_with_dropout(const AttentionInputs& inputs, double dropout_probability) {
@@ -84,46 +85,61 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+constexpr std::size_t kParts = 3;  ///< queries, keys and values
+
 /// How many heads of each part stand in a row of the projection.
 struct HeadCounts {
   std::int64_t queries, keys, depth;
   std::int64_t all() const { return queries + 2 * keys; }
+  std::int64_t of(std::size_t part) const { return part == 0 ? queries : keys; }
 };
 
-/// Copies between the rows [positions, all heads, depth] of a projection and its parts [positions,
-/// heads of the part, depth].
+/// Where the heads of a part [batch, heads, length, depth] are: a head at a position is contiguous.
+template <typename T>
+struct HeadPlaces {
+  T* data;
+  std::int64_t of_sample, of_head, of_position;  ///< strides
+  T* at(std::int64_t sample, std::int64_t head, std::int64_t position) const {
+    return data + sample * of_sample + head * of_head + position * of_position;
+  }
+};
+
+/// Copies between the rows [batch, length, all heads, depth] of a projection and its parts.
 template <typename T>
 class HeadCopy {
  public:
-  HeadCopy(const HeadCounts& counts, const Rotation& rotation)
-      : counts_(counts),
-        cosines_(rotation.cosines.const_data_ptr<float>()),
-        sines_(rotation.sines.const_data_ptr<float>()),
-        length_(rotation.cosines.size(0)) {}
+  HeadCopy(const HeadCounts& counts, const Rotation& rotation) : counts_(counts) {
+    if (!rotation.cosines.defined()) return;
+    cosines_ = rotation.cosines.const_data_ptr<float>();
+    sines_ = rotation.sines.const_data_ptr<float>();
+  }
 
-  void divide(const at::Tensor& whole, std::array<at::Tensor, 3>& parts) const {
+  void divide(const at::Tensor& whole, std::array<at::Tensor, kParts>& parts) const {
     const T* const from = whole.const_data_ptr<T>();
-    std::array<T*, 3> to{};
-    for (std::size_t i = 0; i < 3; ++i) to[i] = parts[i].template mutable_data_ptr<T>();
-    for_each_head(whole.numel(), [&](std::int64_t whole_at, std::size_t part, std::int64_t part_at,
-                                     std::int64_t position) {
-      move(from + whole_at, to[part] + part_at, part, position, 1.f);
+    std::array<HeadPlaces<T>, kParts> to{};
+    for (std::size_t i = 0; i < kParts; ++i)
+      to[i] = {parts[i].template mutable_data_ptr<T>(), parts[i].stride(0), parts[i].stride(1),
+               parts[i].stride(2)};
+    for_each_head(whole, [&](std::int64_t place, std::size_t part, auto... where) {
+      move(from + place, to[part].at(where...), part, 1.f, where...);
     });
   }
 
-  void join(const std::array<at::Tensor, 3>& parts, at::Tensor& whole) const {
-    std::array<const T*, 3> from{};
-    for (std::size_t i = 0; i < 3; ++i) from[i] = parts[i].template const_data_ptr<T>();
+  void join(const std::array<at::Tensor, kParts>& parts, at::Tensor& whole) const {
+    std::array<HeadPlaces<const T>, kParts> from{};
+    for (std::size_t i = 0; i < kParts; ++i)
+      from[i] = {parts[i].template const_data_ptr<T>(), parts[i].stride(0), parts[i].stride(1),
+                 parts[i].stride(2)};
     T* const to = whole.mutable_data_ptr<T>();
-    for_each_head(whole.numel(), [&](std::int64_t whole_at, std::size_t part, std::int64_t part_at,
-                                     std::int64_t position) {
-      move(from[part] + part_at, to + whole_at, part, position, -1.f);
+    for_each_head(whole, [&](std::int64_t place, std::size_t part, auto... where) {
+      move(from[part].at(where...), to + place, part, -1.f, where...);
     });
   }
 
  private:
-  void move(const T* from, T* to, std::size_t part, std::int64_t position, float direction) const {
-    if (part == 2) {  // values are not rotated
+  void move(const T* from, T* to, std::size_t part, float direction, std::int64_t, std::int64_t,
+            std::int64_t position) const {
+    if (part == 2 || !cosines_) {  // values are not rotated
       std::copy(from, from + counts_.depth, to);
       return;
     }
@@ -131,40 +147,38 @@ class HeadCopy {
     rotate_head({from, to, cosines_ + position * half, sines_ + position * half, half, direction});
   }
 
-  /// Calls visit(place in the whole, part, place in the part, position in the sequence).
+  /// Calls visit(place in the whole, part, sample, head of the part, position).
   template <typename Visit>
-  void for_each_head(std::int64_t elements, const Visit& visit) const {
-    const std::array<std::int64_t, 3> heads{counts_.queries, counts_.keys, counts_.keys};
-    const std::int64_t row_size = counts_.all() * counts_.depth;
-    at::parallel_for(0, elements / row_size, 1, [&](std::int64_t begin, std::int64_t end) {
+  void for_each_head(const at::Tensor& whole, const Visit& visit) const {
+    const std::int64_t length = whole.size(1), row_size = counts_.all() * counts_.depth;
+    at::parallel_for(0, whole.size(0) * length, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
-        std::int64_t whole_at = row * row_size;
-        for (std::size_t part = 0; part < 3; ++part)
-          for (std::int64_t head = 0; head < heads[part]; ++head, whole_at += counts_.depth)
-            visit(whole_at, part, (row * heads[part] + head) * counts_.depth, row % length_);
+        std::int64_t place = row * row_size;
+        for (std::size_t part = 0; part < kParts; ++part)
+          for (std::int64_t head = 0; head < counts_.of(part); ++head, place += counts_.depth)
+            visit(place, part, row / length, head, row % length);
       }
     });
   }
 
   HeadCounts counts_;
-  const float *cosines_, *sines_;
-  std::int64_t length_;
+  const float *cosines_ = nullptr, *sines_ = nullptr;
 };
 
-class RotatedHeads : public torch::autograd::Function<RotatedHeads> {
+class DividedHeads : public torch::autograd::Function<DividedHeads> {
  public:
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
-                               std::int64_t key_heads, const at::Tensor& cosines,
-                               const at::Tensor& sines) {
+                               std::int64_t key_heads, const std::optional<at::Tensor>& cosines,
+                               const std::optional<at::Tensor>& sines) {
     const at::Tensor whole = x.contiguous();
     const HeadCounts counts{x.size(2) - 2 * key_heads, key_heads, x.size(3)};
-    const Rotation rotation{cosines.contiguous(), sines.contiguous()};
+    Rotation rotation;
+    if (cosines) rotation = {cosines->contiguous(), sines->contiguous()};
     context->save_for_backward({rotation.cosines, rotation.sines});
-    std::array<at::Tensor, 3> parts;
-    const std::array<std::int64_t, 3> heads{counts.queries, counts.keys, counts.keys};
-    for (std::size_t i = 0; i < 3; ++i)
-      parts[i] = at::empty({x.size(0), x.size(1), heads[i], counts.depth}, x.options());
-    as_operator("scalemark::rotated_heads", {whole}, [&] {
+    std::array<at::Tensor, kParts> parts;
+    for (std::size_t i = 0; i < kParts; ++i)
+      parts[i] = at::empty({x.size(0), counts.of(i), x.size(1), counts.depth}, x.options());
+    as_operator("scalemark::divided_heads", {whole}, [&] {
       x.scalar_type() == at::kFloat
           ? HeadCopy<float>(counts, rotation).divide(whole, parts)
           : HeadCopy<c10::BFloat16>(counts, rotation).divide(whole, parts);
@@ -176,11 +190,12 @@ class RotatedHeads : public torch::autograd::Function<RotatedHeads> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto saved = context->get_saved_variables();
     const Rotation rotation{saved[0], saved[1]};
-    std::array<at::Tensor, 3> parts;
-    for (std::size_t i = 0; i < 3; ++i) parts[i] = gradients[i].contiguous();
-    const HeadCounts counts{parts[0].size(2), parts[1].size(2), parts[0].size(3)};
-    const at::Tensor dx = as_operator("scalemark::rotated_heads_backward", {parts[0]}, [&] {
-      at::Tensor whole = at::empty({parts[0].size(0), parts[0].size(1), counts.all(), counts.depth},
+    std::array<at::Tensor, kParts> parts;
+    for (std::size_t i = 0; i < kParts; ++i)
+      parts[i] = gradients[i].stride(3) == 1 ? gradients[i] : gradients[i].contiguous();
+    const HeadCounts counts{parts[0].size(1), parts[1].size(1), parts[0].size(3)};
+    const at::Tensor dx = as_operator("scalemark::divided_heads_backward", {parts[0]}, [&] {
+      at::Tensor whole = at::empty({parts[0].size(0), parts[0].size(2), counts.all(), counts.depth},
                                    parts[0].options());
       whole.scalar_type() == at::kFloat
           ? HeadCopy<float>(counts, rotation).join(parts, whole)
@@ -193,14 +208,130 @@ class RotatedHeads : public torch::autograd::Function<RotatedHeads> {
 
 }  // namespace
 
-bool suits_rotated_heads(const at::Tensor& x, const Rotation& rotation) {
-  return suits_loops(x) && rotation.cosines.scalar_type() == at::kFloat;
+bool suits_divided_heads(const at::Tensor& x, const Rotation& rotation) {
+  return suits_loops(x) &&
+         (!rotation.cosines.defined() || rotation.cosines.scalar_type() == at::kFloat);
 }
 
-AttentionHeads rotated_heads_fused(const at::Tensor& x, std::int64_t key_heads,
+AttentionHeads divided_heads_fused(const at::Tensor& x, std::int64_t key_heads,
                                    const Rotation& rotation) {
-  const auto parts = RotatedHeads::apply(x, key_heads, rotation.cosines, rotation.sines);
-  return {parts[0].transpose(1, 2), parts[1].transpose(1, 2), parts[2].transpose(1, 2)};
+  const bool rotates = rotation.cosines.defined();
+  const auto parts =
+      DividedHeads::apply(x, key_heads, rotates ? std::optional(rotation.cosines) : std::nullopt,
+                          rotates ? std::optional(rotation.sines) : std::nullopt);
+  return {parts[0], parts[1], parts[2]};
+}
+
+/// A row of scores, which becomes probabilities, and of their gradients, which becomes that of the
+/// scores before the scale.
+struct ScoreRow {
+  c10::BFloat16 *scores, *gradients;
+  std::int64_t visible, all;               ///< columns; those behind `visible` get zeros
+  const c10::BFloat16 *y, *gradient_of_y;  ///< of the row's result, contiguous
+  std::int64_t depth;
+  float scale, log_sum;  ///< logarithm of the sum of the exponentials of scaled scores
+};
+void score_gradient(const ScoreRow& row);
+
+namespace {
+
+SCALEMARK_INLINE void score_gradient_of(const ScoreRow& row) {
+  c10::BFloat16 *const scores = row.scores, *const gradients = row.gradients;
+  const c10::BFloat16 *const y = row.y, *const dy = row.gradient_of_y;
+  float of_all = 0;
+  for (std::int64_t i = 0; i < row.depth; ++i) of_all += load(y[i]) * load(dy[i]);
+  const float scale = row.scale, log_sum = row.log_sum;
+  SCALEMARK_INDEPENDENT
+  for (std::int64_t i = 0; i < row.visible; ++i) {
+    const float probability = exp_below_zero(load(scores[i]) * scale - log_sum);
+    store(gradients[i], probability * (load(gradients[i]) - of_all) * scale);
+    store(scores[i], probability);
+  }
+  std::fill(scores + row.visible, scores + row.all, c10::BFloat16(0.f));
+  std::fill(gradients + row.visible, gradients + row.all, c10::BFloat16(0.f));
+}
+
+}  // namespace
+
+SCALEMARK_VECTOR_LOOP void score_gradient(const ScoreRow& row) { score_gradient_of(row); }
+
+namespace {
+
+/// Turns scores and gradients of probabilities, [batch x key heads, heads of a key head x length,
+/// length], into probabilities and gradients of scores. `y` and `dy` are [batch, heads, length,
+/// depth], `log_sums` fp32 [batch, heads, length].
+void to_score_gradients(at::Tensor& scores, at::Tensor& gradients, const at::Tensor& y,
+                        const at::Tensor& dy, const at::Tensor& log_sums, bool causal) {
+  const std::int64_t heads = y.size(1), length = y.size(2), depth = y.size(3);
+  auto* const score = scores.mutable_data_ptr<c10::BFloat16>();
+  auto* const gradient = gradients.mutable_data_ptr<c10::BFloat16>();
+  const HeadPlaces<const c10::BFloat16> of_y{y.const_data_ptr<c10::BFloat16>(), y.stride(0),
+                                             y.stride(1), y.stride(2)};
+  const auto* const of_dy = dy.const_data_ptr<c10::BFloat16>();
+  const float* const log_sum = log_sums.const_data_ptr<float>();
+  const float scale = 1.f / std::sqrt(static_cast<float>(depth));
+  at::parallel_for(0, y.size(0) * heads * length, 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const std::int64_t position = row % length, head = row / length % heads;
+      score_gradient({score + row * length, gradient + row * length, causal ? position + 1 : length,
+                      length, of_y.at(row / length / heads, head, position), of_dy + row * depth,
+                      depth, scale, log_sum[row]});
+    }
+  });
+}
+
+class AttentionByProducts : public torch::autograd::Function<AttentionByProducts> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& queries,
+                            const at::Tensor& keys, const at::Tensor& values, bool causal) {
+    const auto [y, log_sums] =
+        at::_scaled_dot_product_flash_attention_for_cpu(queries, keys, values, 0, causal);
+    context->save_for_backward({queries, keys, values, y, log_sums});
+    context->saved_data["causal"] = causal;
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor &queries = saved[0], &keys = saved[1], &y = saved[3];
+    const std::int64_t batch = queries.size(0), length = queries.size(2), depth = queries.size(3);
+    // The queries that share keys are one matrix.
+    const auto of_keys = [&](const at::Tensor& x) {
+      return x.contiguous().view({batch * keys.size(1), -1, depth});
+    };
+    const at::Tensor q = of_keys(queries), k = of_keys(keys), v = of_keys(saved[2]);
+    const at::Tensor dy = of_keys(upstream[0]);
+    at::Tensor probabilities = at::bmm(q, k.transpose(1, 2));
+    at::Tensor scores = at::bmm(dy, v.transpose(1, 2));
+    as_operator("scalemark::attention_backward", {probabilities, scores}, [&] {
+      to_score_gradients(probabilities, scores, y, dy, saved[4].contiguous(),
+                         context->saved_data["causal"].toBool());
+      return scores;
+    });
+    const auto gradient = [&](const at::Tensor& a, const at::Tensor& b, const at::Tensor& like) {
+      return at::bmm(a, b).view({batch, like.size(1), length, depth});
+    };
+    return {gradient(scores, k, queries),
+            gradient(scores.transpose(1, 2), q, keys),
+            gradient(probabilities.transpose(1, 2), dy, keys),
+            {}};
+  }
+};
+
+/// Scores that are kept for a moment, and as many gradients.
+constexpr std::int64_t kMostScores = 64 << 20;
+
+}  // namespace
+
+bool suits_attention_by_products(const AttentionInputs& inputs, double dropout_probability) {
+  const at::Tensor &q = inputs.queries, &k = inputs.keys;
+  return q.is_cpu() && q.scalar_type() == at::kBFloat16 && at::GradMode::is_enabled() &&
+         dropout_probability == 0 && !inputs.mask.defined() && q.size(2) == k.size(2) &&
+         q.size(0) * q.size(1) * q.size(2) * k.size(2) <= kMostScores;
+}
+
+at::Tensor attention_by_products(const AttentionInputs& inputs) {
+  return AttentionByProducts::apply(inputs.queries, inputs.keys, inputs.values, inputs.causal);
 }
 
 }  // namespace scalemark

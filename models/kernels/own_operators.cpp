@@ -52,16 +52,18 @@ class OwnOperators : public OperatorSet {
                                      : OperatorSet::rms_norm(x, weight, epsilon);
   }
 
-  AttentionHeads rotated_heads(const at::Tensor& x, std::int64_t key_heads,
+  AttentionHeads divided_heads(const at::Tensor& x, std::int64_t key_heads,
                                const Rotation& rotation) const override {
-    return suits_rotated_heads(x, rotation) ? rotated_heads_fused(x, key_heads, rotation)
-                                            : OperatorSet::rotated_heads(x, key_heads, rotation);
+    return suits_divided_heads(x, rotation) ? divided_heads_fused(x, key_heads, rotation)
+                                            : OperatorSet::divided_heads(x, key_heads, rotation);
   }
 
   at::Tensor attention(const AttentionInputs& inputs, double dropout_probability) const override {
-    return suits_attention(inputs, dropout_probability)
-               ? attention_with_dropout(inputs, dropout_probability)
-               : OperatorSet::attention(inputs, dropout_probability);
+    if (suits_attention(inputs, dropout_probability))
+      return attention_with_dropout(inputs, dropout_probability);
+    if (suits_attention_by_products(inputs, dropout_probability))
+      return attention_by_products(inputs);
+    return OperatorSet::attention(inputs, dropout_probability);
   }
 
   at::Tensor dropout(const at::Tensor& x, double probability) const override {

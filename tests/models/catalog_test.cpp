@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <optional>
 
 #include "models/model.hpp"
 #include "models/operator_flops.hpp"
@@ -21,51 +20,62 @@ void PrintTo(const ModelFacts& facts, std::ostream* stream) { *stream << facts.n
 namespace scalemark::catalog_test {
 namespace {
 
-/// Networks with more parameters are counted by their shapes, those with twice as many make no
-/// step: to draw their weights takes seconds, if there is memory for them.
-constexpr std::int64_t kManyParameters = 125'000'000;
-
 /// At the catalog's image size and sequence length, or at smaller ones.
-std::shared_ptr<Model> make(const ModelFacts& facts, bool by_shapes,
-                            std::int64_t largest = 1 << 20) {
-  std::optional<ShapesOnly> shapes;
-  if (by_shapes) shapes.emplace();
+std::shared_ptr<Model> make(const ModelFacts& facts, std::int64_t largest = 1 << 20) {
   torch::manual_seed(1);
   ModelOptions options;
   options.name = facts.name;
   options.image_size = std::min(facts.image_size, largest);
   options.sequence_length = std::min(facts.sequence_length, largest);
-  const auto model = make_model(options);
-  if (by_shapes) model->to(at::kMeta);  // buffers, too
-  return model;
+  return make_model(options);
 }
 
-Batch one_sample(Model& model) {
-  const at::Device device = model.parameters().front().device();
-  return model.synthetic_batch(1, 1, device, at::kFloat);
-}
-
-class Catalog : public ::testing::TestWithParam<ModelFacts> {};
-
-// One test for all three, since most of its time goes into the weights of large models.
-TEST_P(Catalog, ParametersWidthAndFlopsAreThoseOfTheNetwork) {
-  const bool by_shapes = GetParam().parameters > kManyParameters;
-  const auto model = make(GetParam(), by_shapes);
+void expect_parameters(const ModelFacts& facts, const Model& model) {
   std::int64_t parameters = 0, width = 0;
-  for (const auto& leaf : model->named_parameters()) {
+  for (const auto& leaf : model.named_parameters()) {
     EXPECT_EQ(leaf.value().scalar_type(), at::kFloat);
     parameters += leaf.value().numel();
     if (leaf.key() == "embedding.weight" || leaf.key() == "word_embedding.weight")
       width = leaf.value().size(1);
   }
-  EXPECT_EQ(GetParam().parameters, parameters);
-  EXPECT_EQ(GetParam().width, width);
-  EXPECT_EQ(std::llround(GetParam().forward_flops_per_sample),
-            count_forward_flops(*model, one_sample(*model)));
+  EXPECT_EQ(facts.parameters, parameters);
+  EXPECT_EQ(facts.width, width);
+}
+
+class Catalog : public ::testing::TestWithParam<ModelFacts> {};
+class LargeCatalog : public ::testing::TestWithParam<ModelFacts> {};
+
+// One test for all three, since most of its time goes into the weights of the largest models.
+TEST_P(Catalog, ParametersWidthAndFlopsAreThoseOfTheNetwork) {
+  const auto model = make(GetParam());
+  expect_parameters(GetParam(), *model);
+  const auto counted = [](Model& counted_model) {
+    return count_forward_flops(counted_model,
+                               counted_model.synthetic_batch(1, 1, at::kCPU, at::kFloat));
+  };
+  EXPECT_EQ(std::llround(GetParam().forward_flops_per_sample), counted(*model));
   if (GetParam().sequence_length == 0) return;
-  const auto shorter = make(GetParam(), by_shapes, 8);
-  EXPECT_EQ(std::llround(forward_flops_at(GetParam(), 8)),
-            count_forward_flops(*shorter, one_sample(*shorter)));
+  const auto shorter = make(GetParam(), 8);
+  EXPECT_EQ(std::llround(forward_flops_at(GetParam(), 8)), counted(*shorter));
+}
+
+/// Every matrix is multiplied with every token, but for tables that are looked up alone; attention
+/// multiplies twice with every source.
+TEST_P(LargeCatalog, ParametersWidthAndFlopsFollowFromShapes) {
+  const ShapesOnly shapes;
+  const auto model = make(GetParam());
+  expect_parameters(GetParam(), *model);
+  const std::int64_t length = GetParam().sequence_length;
+  std::int64_t matrices = 0, layers = 0;
+  for (const auto& leaf : model->named_parameters()) {
+    const bool looked_up = leaf.key() == "position_embedding.weight" ||
+                           (leaf.key() == "word_embedding.weight" && !GetParam().tied);
+    if (leaf.value().dim() == 2 && !looked_up) matrices += leaf.value().numel();
+    layers += leaf.key().ends_with("attention.input.weight");
+  }
+  const std::int64_t attention = 4 * layers * length * length * GetParam().width;
+  EXPECT_EQ(std::llround(GetParam().attention_flops), attention);
+  EXPECT_EQ(std::llround(GetParam().forward_flops_per_sample), 2 * matrices * length + attention);
 }
 
 /// All gradients as one; the leaves lose them.
@@ -109,10 +119,7 @@ void expect_plain_passes(Model& model, const Batch& batch) {
 }
 
 TEST_P(Catalog, TakesATrainingStep) {
-  if (GetParam().parameters > 2 * kManyParameters)
-    GTEST_SKIP() << "smaller networks of the same kind do";
-  const auto model =
-      make(GetParam(), /*by_shapes=*/false, std::max<std::int64_t>(4, GetParam().smallest));
+  const auto model = make(GetParam(), std::max<std::int64_t>(4, GetParam().smallest));
   const Batch batch = model->synthetic_batch(2, 1, at::kCPU, at::kFloat);
   EXPECT_EQ(batch.units, GetParam().unit == "tokens/sec" ? 2 * 4 : 2);
   EXPECT_EQ(batch.loss_count, GetParam().masked_flops > 0 ? 2 * masked_positions(4) : batch.units);
@@ -140,8 +147,18 @@ TEST(Dropout, IsLibTorchsWithItsOperators) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryModel, Catalog, ::testing::ValuesIn(kModels),
-                         [](const auto& info) { return std::string(info.param.name); });
+/// Networks whose weights and gradients take more memory than a test has are told by their shapes;
+/// smaller ones of the same kind are computed.
+std::vector<ModelFacts> some_models(bool large) {
+  std::vector<ModelFacts> models;
+  for (const ModelFacts& facts : kModels)
+    if ((facts.parameters > 500'000'000) == large) models.push_back(facts);
+  return models;
+}
+const auto kNameOf = [](const auto& info) { return std::string(info.param.name); };
+
+INSTANTIATE_TEST_SUITE_P(EveryModel, Catalog, ::testing::ValuesIn(some_models(false)), kNameOf);
+INSTANTIATE_TEST_SUITE_P(EveryModel, LargeCatalog, ::testing::ValuesIn(some_models(true)), kNameOf);
 
 TEST(MaskedPositions, AreThoseOfPublishedPretraining) {
   EXPECT_EQ(masked_positions(128), 20);

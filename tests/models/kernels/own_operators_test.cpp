@@ -69,6 +69,11 @@ void use_attention(const OperatorSet& operators) {
   operators.attention({x, x, x, /*causal=*/true}, 0.1);
 }
 
+void use_attention_by_products(const OperatorSet& operators) {
+  const at::Tensor x = at::randn({1, 2, 8, 16}).to(at::kBFloat16).set_requires_grad(true);
+  operators.attention({x, x, x, /*causal=*/true}, 0).sum().backward();
+}
+
 void use_batch_norm(const OperatorSet& operators) {
   const auto of_channels = [](double value) { return at::full({8}, value); };
   operators.batch_norm(images(8, 4),
@@ -102,6 +107,7 @@ std::vector<Kernel> kernels() {
   return {
       {"adam", "scalemark::adam", use_adam},
       {"attention", "scalemark::dropout", use_attention},
+      {"attention", "scalemark::attention_backward", use_attention_by_products},
       {"batch_norm", "scalemark::batch_norm", use_batch_norm},
       {"cross_entropy", "scalemark::cross_entropy",
        [](const OperatorSet& operators) {
@@ -129,9 +135,9 @@ std::vector<Kernel> kernels() {
        [](const OperatorSet& operators) {
          operators.rms_norm(at::ones({4, 8}), at::ones({8}), 1e-5);
        }},
-      {"attention", "scalemark::rotated_heads",
+      {"attention", "scalemark::divided_heads",
        [](const OperatorSet& operators) {
-         operators.rotated_heads(at::ones({1, 2, 3, 4}), 1, {at::ones({2, 2}), at::zeros({2, 2})});
+         operators.divided_heads(at::ones({1, 2, 3, 4}), 1, {at::ones({2, 2}), at::zeros({2, 2})});
        }},
       {"sums", "scalemark::add_rows",
        [](const OperatorSet& operators) {

@@ -39,7 +39,7 @@ TEST_P(OfType, RmsNormAndItsGradientsAreThoseOfFloat64) {
   }
 }
 
-TEST_P(OfType, RotatedHeadsAndTheirGradientAreThoseOfFloat64) {
+TEST_P(OfType, DividedHeadsAndTheirGradientAreThoseOfFloat64) {
   torch::manual_seed(2);
   const std::int64_t length = 9, key_heads = 2;
   const at::Tensor x = at::randn({2, length, 4 + 2 * key_heads, 6}).to(GetParam());
@@ -49,7 +49,7 @@ TEST_P(OfType, RotatedHeadsAndTheirGradientAreThoseOfFloat64) {
   const auto heads_and_gradient = [&](const OperatorSet& operators, const at::Tensor& input,
                                       const Rotation& by) {
     const at::Tensor leaf = input.detach().clone().set_requires_grad(true);
-    const AttentionHeads heads = operators.rotated_heads(leaf, key_heads, by);
+    const AttentionHeads heads = operators.divided_heads(leaf, key_heads, by);
     EXPECT_EQ(heads.queries.sizes().vec(), (std::vector<std::int64_t>{2, 4, length, 6}));
     EXPECT_EQ(heads.values.sizes().vec(), (std::vector<std::int64_t>{2, 2, length, 6}));
     (heads.queries.sin().sum() + 2 * heads.keys.cos().sum() + 3 * heads.values.sin().sum())
@@ -82,10 +82,10 @@ TEST(RmsNorm, IsTheSameForEveryNumberOfThreads) {
   EXPECT_TRUE(at::equal(dweight, dweight_of_three));
 }
 
-TEST(RotatedHeads, HaveTheLengthsThatTheyHad) {
+TEST(DividedHeads, HaveTheLengthsThatTheyHad) {
   const at::Tensor angles = at::randn({5, 4});
   const at::Tensor x = at::randn({1, 5, 3, 8});
-  const AttentionHeads heads = rotated_heads_fused(x, 1, {at::cos(angles), at::sin(angles)});
+  const AttentionHeads heads = divided_heads_fused(x, 1, {at::cos(angles), at::sin(angles)});
   const auto of_x = [&](std::int64_t head) { return x.narrow(2, head, 1).transpose(1, 2); };
   EXPECT_TRUE(at::allclose(heads.queries.norm(2, -1), of_x(0).norm(2, -1)));
   EXPECT_TRUE(at::equal(heads.values, of_x(2)));
