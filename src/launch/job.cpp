@@ -136,6 +136,10 @@ JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how
                     launcher_program(job.request));
     return end;
   }
+  // MPI itself ends ranks that have begun with a code of its own, as where a connection is closed.
+  if (job.handover.listens() && !agreed && !aborted && end.code == ExitCode::environment &&
+      exit.raw_status != static_cast<int>(ExitCode::environment))
+    end.code = ExitCode::failed;
   constexpr int kFirstOfOpenMpi = 160;  // beyond those of signals: its own codes, as 205
   // The ranks have agreed on that, or were gone before they could.
   const bool may_be_lost = agreed ? agreed == static_cast<int>(ExitCode::failed)
