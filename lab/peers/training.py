@@ -1,13 +1,15 @@
 """What the PyTorch peers of lab/speed and scripts/gpu_check share: flags, the process group, the measured loop and its
 JSON.
 
-With --device cuda a process has one GPU: steps are queued without waiting for any, and timed by events. Under mpirun (OMPI_COMM_WORLD_SIZE above 1) the ranks train with DistributedDataParallel over Gloo. Rank 0 prints one
+With --device cuda a process has one GPU: steps are queued without waiting for any, and timed by events. Under mpirun
+(OMPI_COMM_WORLD_SIZE above 1) the ranks train with DistributedDataParallel over Gloo, or as --shard says. Rank 0 prints one
 JSON object: units/sec of all ranks by the median of its own steps, step seconds, first and last loss, the largest
 rank's peak resident memory in the measured steps, versions. Exit 7 where what a flag asks for is missing.
 """
 
 import argparse
 import datetime
+import inspect
 import json
 import os
 import statistics
@@ -35,6 +37,8 @@ def parser(description, batch_size):
     flags.add_argument("--wire_dtype", choices=["fp32", "bf16"], default="fp32",
                        help="of gradients on the network; bf16: DDP's bf16_compress_hook")
     flags.add_argument("--bucket_mb", type=float, help="of DDP, MiB (default: its own)")
+    flags.add_argument("--shard", choices=["none", "optimizer", "parameters"], default="none",
+                       help="of several ranks: DDP; DDP with ZeroRedundancyOptimizer; FSDP2 (fully_shard), layer by layer")
     flags.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: one process on one GPU")
     flags.add_argument("--compile", action="store_true", help="torch.compile of network and loss")
     flags.add_argument("--compile_mode", default="default", choices=["default", "reduce-overhead", "max-autotune"],
@@ -84,6 +88,32 @@ def distributed(model, wire_dtype, bucket_mb):
     if wire_dtype == "bf16":
         wrapped.register_comm_hook(None, default_hooks.bf16_compress_hook)
     return wrapped
+
+
+def made_again(optimizer, parameters):
+    """One of the same kind and settings, of other parameters."""
+    taken = inspect.signature(type(optimizer)).parameters
+    return type(optimizer), parameters, {name: value for name, value in optimizer.defaults.items() if name in taken}
+
+
+def sharded(model, optimizer, arguments):
+    """Both as FSDP2 and ZeroRedundancyOptimizer make them. Parameters travel in bf16 with --precision bf16, gradients in fp32."""
+    if arguments.shard == "optimizer":
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+        kind, parameters, settings = made_again(optimizer, model.parameters())
+        return (distributed(model, arguments.wire_dtype, arguments.bucket_mb),
+                ZeroRedundancyOptimizer(parameters, optimizer_class=kind, **settings))
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    how = {"mesh": init_device_mesh("cpu", (WORLD_SIZE,)), **({"mp_policy": policy} if arguments.precision == "bf16" else {})}
+    for weight in model.parameters():  # DDP gives all ranks those of rank 0; fully_shard does not
+        dist.broadcast(weight.data, 0)
+    for layer in model.layers:
+        fully_shard(layer, **how)
+    fully_shard(model, **how)
+    kind, parameters, settings = made_again(optimizer, model.parameters())
+    return model, kind(parameters, **settings)
 
 
 def with_extension(model, optimizer, precision):
@@ -157,8 +187,10 @@ def run(arguments, model, optimizer, loss_of, batch, units_per_step, unit):
     parameters = sum(p.numel() for p in model.parameters())
     if arguments.ipex:
         model, optimizer = with_extension(model, optimizer, arguments.precision)
-    if WORLD_SIZE > 1:
+    if WORLD_SIZE > 1 and arguments.shard == "none":
         model = distributed(model, arguments.wire_dtype, arguments.bucket_mb)
+    elif WORLD_SIZE > 1:
+        model, optimizer = sharded(model, optimizer, arguments)
     if arguments.compile:
         loss_of = torch.compile(loss_of, mode=arguments.compile_mode)
     measure = train_on_gpu if arguments.device == "cuda" else train

@@ -88,6 +88,17 @@ class Peers(ProgramTest):
         self.assertEqual(losses[0]["first"], losses[1]["first"])
         self.assertNotEqual(losses[0]["last"], losses[1]["last"])  # the gradients were rounded on the way
 
+    def test_shards_train_alike(self):
+        losses = []
+        for shard in ("none", "optimizer", "parameters"):
+            env = self.environment(MASTER_PORT=str(free_port()))
+            out, _ = self.run_program(*mpirun(2, sys.executable, *DECODER, "--shard", shard), env=env)
+            losses.append(self.check(out, "tokens/sec", 16, 2)["loss"])
+        for loss in losses[1:]:
+            self.assertAlmostEqual(loss["first"], losses[0]["first"], places=5)
+            self.assertAlmostEqual(loss["last"], losses[0]["last"], places=5)
+        self.assertNotEqual(losses[0]["first"], losses[0]["last"])
+
     @unittest.skipUnless(len(os.sched_getaffinity(0)) > 1, "two ranks need a core each")
     def test_speed_writes_a_valid_file(self):
         out, err = self.run_program(
