@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "error.hpp"
-#include "models/model.hpp"
+#include "models/layers.hpp"
 
 namespace scalemark {
 
@@ -124,6 +124,17 @@ std::vector<at::Tensor> learnable_sequences(const SampleRange& samples, const Le
     sequences.push_back(at::randint(1, alphabet(vocabulary) + 1, {length}, generator, at::kLong));
   }
   return sequences;
+}
+
+Batch text_batch(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& targets,
+                 at::Device device) {
+  Batch batch;
+  for (const at::Tensor& target : targets) batch.units += static_cast<double>(target.numel());
+  batch.loss_count = batch.units;
+  batch.inputs = at::pad_sequence(inputs, /*batch_first=*/true, 0).to(device);
+  batch.targets = at::pad_sequence(targets, true, kIgnoredLabel).to(device);
+  batch.padded_units = static_cast<double>(batch.targets.numel());
+  return batch;
 }
 
 at::Tensor learnable_translation(const at::Tensor& source, std::int64_t vocabulary) {

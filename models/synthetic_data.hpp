@@ -26,6 +26,11 @@ std::vector<at::Tensor> learnable_sequences(const SampleRange& samples, const Le
                                             std::int64_t longest, std::int64_t vocabulary,
                                             std::uint64_t seed);
 
+/// Returns a batch of sequences int64 [length], padded at the end to the longest of the batch:
+/// inputs with 0, targets with kIgnoredLabel. What it counts are target tokens.
+Batch text_batch(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& targets,
+                 at::Device device);
+
 /// Returns the translation token by token: t -> 1 + (29 (t - 1) + 17) mod A, a permutation.
 at::Tensor learnable_translation(const at::Tensor& source, std::int64_t vocabulary);
 

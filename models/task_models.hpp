@@ -31,7 +31,8 @@ class ImageModel : public Model {
   ModelOptions options_;
 };
 
-/// The base of all decoder language models: every position predicts the next token.
+/// The base of all decoder language models: every position predicts the next token. None sees a
+/// later one, so padding at the end needs no mask.
 class LanguageModel : public Model {
  public:
   explicit LanguageModel(const ModelOptions& options) : options_(options) {
@@ -50,7 +51,7 @@ class LanguageModel : public Model {
       inputs.push_back(tokens.slice(0, 0, length));
       targets.push_back(tokens.slice(0, 1));
     }
-    return text(inputs, targets, device);
+    return text_batch(inputs, targets, device);
   }
 
   Batch learnable_batch(const SampleRange& samples, std::uint64_t seed, at::Device device,
@@ -60,7 +61,7 @@ class LanguageModel : public Model {
     std::vector<at::Tensor> targets;
     for (const at::Tensor& input : inputs)
       targets.push_back(learnable_translation(input, options_.vocabulary));
-    return text(inputs, targets, device);
+    return text_batch(inputs, targets, device);
   }
 
   at::Tensor loss_sum(const Batch& batch) override {
@@ -82,19 +83,6 @@ class LanguageModel : public Model {
   double dropped() const { return is_training() ? options_.dropout : 0; }
 
  private:
-  /// Makes a batch of sequences, padded at the end to the longest of the batch. No position sees a
-  /// later one, so padding needs no mask.
-  static Batch text(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& targets,
-                    at::Device device) {
-    Batch batch;
-    for (const at::Tensor& target : targets) batch.units += static_cast<double>(target.numel());
-    batch.loss_count = batch.units;
-    batch.inputs = at::pad_sequence(inputs, /*batch_first=*/true, 0).to(device);
-    batch.targets = at::pad_sequence(targets, true, kIgnoredLabel).to(device);
-    batch.padded_units = static_cast<double>(batch.targets.numel());
-    return batch;
-  }
-
   ModelOptions options_;
 };
 

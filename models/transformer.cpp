@@ -143,13 +143,7 @@ class Transformer : public Model {
   /// the targets shifted right, after token 0.
   static Batch translation(const std::vector<at::Tensor>& sources,
                            const std::vector<at::Tensor>& targets, at::Device device) {
-    Batch batch;
-    for (const at::Tensor& target : targets) batch.units += static_cast<double>(target.numel());
-    batch.loss_count = batch.units;
-    const at::Tensor padded = at::pad_sequence(targets, /*batch_first=*/true, kIgnoredLabel);
-    batch.padded_units = static_cast<double>(padded.numel());
-    batch.inputs = at::pad_sequence(sources, true, 0).to(device);
-    batch.targets = padded.to(device);
+    Batch batch = text_batch(sources, targets, device);
     const at::Tensor shifted = at::constant_pad_nd(batch.targets.slice(1, 0, -1), {1, 0}, 0);
     batch.decoder_inputs = shifted.clamp_min(0);
     if (batch.units < batch.padded_units) batch.padding = batch.targets == kIgnoredLabel;

@@ -90,19 +90,18 @@ def distributed(model, wire_dtype, bucket_mb):
     return wrapped
 
 
-def made_again(optimizer, parameters):
-    """One of the same kind and settings, of other parameters."""
+def settings_of(optimizer):
+    """What another one of its kind is made with."""
     taken = inspect.signature(type(optimizer)).parameters
-    return type(optimizer), parameters, {name: value for name, value in optimizer.defaults.items() if name in taken}
+    return {name: value for name, value in optimizer.defaults.items() if name in taken}
 
 
 def sharded(model, optimizer, arguments):
     """Both as FSDP2 and ZeroRedundancyOptimizer make them. Parameters travel in bf16 with --precision bf16, gradients in fp32."""
     if arguments.shard == "optimizer":
         from torch.distributed.optim import ZeroRedundancyOptimizer
-        kind, parameters, settings = made_again(optimizer, model.parameters())
         return (distributed(model, arguments.wire_dtype, arguments.bucket_mb),
-                ZeroRedundancyOptimizer(parameters, optimizer_class=kind, **settings))
+                ZeroRedundancyOptimizer(model.parameters(), optimizer_class=type(optimizer), **settings_of(optimizer)))
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
@@ -112,8 +111,7 @@ def sharded(model, optimizer, arguments):
     for layer in model.layers:
         fully_shard(layer, **how)
     fully_shard(model, **how)
-    kind, parameters, settings = made_again(optimizer, model.parameters())
-    return model, kind(parameters, **settings)
+    return model, type(optimizer)(model.parameters(), **settings_of(optimizer))
 
 
 def with_extension(model, optimizer, precision):

@@ -97,8 +97,15 @@ struct HeadCounts {
 /// Where the heads of a part [batch, heads, length, depth] are: a head at a position is contiguous.
 template <typename T>
 struct HeadPlaces {
-  T* data;
-  std::int64_t of_sample, of_head, of_position;  ///< strides
+  T* data = nullptr;
+  std::int64_t of_sample = 0, of_head = 0, of_position = 0;  ///< strides
+
+  HeadPlaces() = default;
+  HeadPlaces(T* begin, const at::Tensor& part)
+      : data(begin),
+        of_sample(part.stride(0)),
+        of_head(part.stride(1)),
+        of_position(part.stride(2)) {}
   T* at(std::int64_t sample, std::int64_t head, std::int64_t position) const {
     return data + sample * of_sample + head * of_head + position * of_position;
   }
@@ -118,8 +125,7 @@ class HeadCopy {
     const T* const from = whole.const_data_ptr<T>();
     std::array<HeadPlaces<T>, kParts> to{};
     for (std::size_t i = 0; i < kParts; ++i)
-      to[i] = {parts[i].template mutable_data_ptr<T>(), parts[i].stride(0), parts[i].stride(1),
-               parts[i].stride(2)};
+      to[i] = {parts[i].template mutable_data_ptr<T>(), parts[i]};
     for_each_head(whole, [&](std::int64_t place, std::size_t part, auto... where) {
       move(from + place, to[part].at(where...), part, 1.f, where...);
     });
@@ -128,8 +134,7 @@ class HeadCopy {
   void join(const std::array<at::Tensor, kParts>& parts, at::Tensor& whole) const {
     std::array<HeadPlaces<const T>, kParts> from{};
     for (std::size_t i = 0; i < kParts; ++i)
-      from[i] = {parts[i].template const_data_ptr<T>(), parts[i].stride(0), parts[i].stride(1),
-                 parts[i].stride(2)};
+      from[i] = {parts[i].template const_data_ptr<T>(), parts[i]};
     T* const to = whole.mutable_data_ptr<T>();
     for_each_head(whole, [&](std::int64_t place, std::size_t part, auto... where) {
       move(from[part].at(where...), to + place, part, -1.f, where...);
@@ -233,9 +238,7 @@ struct ScoreRow {
 };
 void score_gradient(const ScoreRow& row);
 
-namespace {
-
-SCALEMARK_INLINE void score_gradient_of(const ScoreRow& row) {
+SCALEMARK_VECTOR_LOOP void score_gradient(const ScoreRow& row) {
   c10::BFloat16 *const scores = row.scores, *const gradients = row.gradients;
   const c10::BFloat16 *const y = row.y, *const dy = row.gradient_of_y;
   float of_all = 0;
@@ -251,10 +254,6 @@ SCALEMARK_INLINE void score_gradient_of(const ScoreRow& row) {
   std::fill(gradients + row.visible, gradients + row.all, c10::BFloat16(0.f));
 }
 
-}  // namespace
-
-SCALEMARK_VECTOR_LOOP void score_gradient(const ScoreRow& row) { score_gradient_of(row); }
-
 namespace {
 
 /// Turns scores and gradients of probabilities, [batch x key heads, heads of a key head x length,
@@ -265,8 +264,7 @@ void to_score_gradients(at::Tensor& scores, at::Tensor& gradients, const at::Ten
   const std::int64_t heads = y.size(1), length = y.size(2), depth = y.size(3);
   auto* const score = scores.mutable_data_ptr<c10::BFloat16>();
   auto* const gradient = gradients.mutable_data_ptr<c10::BFloat16>();
-  const HeadPlaces<const c10::BFloat16> of_y{y.const_data_ptr<c10::BFloat16>(), y.stride(0),
-                                             y.stride(1), y.stride(2)};
+  const HeadPlaces<const c10::BFloat16> of_y(y.const_data_ptr<c10::BFloat16>(), y);
   const auto* const of_dy = dy.const_data_ptr<c10::BFloat16>();
   const float* const log_sum = log_sums.const_data_ptr<float>();
   const float scale = 1.f / std::sqrt(static_cast<float>(depth));

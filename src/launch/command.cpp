@@ -177,14 +177,14 @@ std::string command_line(const LaunchRequest& request) {
   return shell_quoted(words);
 }
 
-ExitCode map_launcher_exit(const SupervisedExit& exit, std::optional<int> agreed_code) {
+ExitCode map_launcher_exit(const SupervisedExit& exit, std::optional<int> agreed_code, bool begun) {
   for (const ExitCodeWords& known : kExitCodes)
     if (agreed_code == static_cast<int>(known.code)) return known.code;
   for (const ExitCodeWords& known : kExitCodes)
     if (!known.of_gate && known.code != ExitCode::usage &&
         exit.raw_status == static_cast<int>(known.code))
       return known.code;
-  return is_signal_status(exit.raw_status) ? ExitCode::failed : ExitCode::environment;
+  return begun || is_signal_status(exit.raw_status) ? ExitCode::failed : ExitCode::environment;
 }
 
 bool is_signal_status(int raw_status) { return raw_status > 128 && raw_status < 128 + 32; }

@@ -127,7 +127,8 @@ JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how
   else if (end.stopped && !agreed)
     end.code = ExitCode::failed;  // whatever status its launcher ends with
   else
-    end.code = map_launcher_exit(exit, aborted ? std::optional(aborted->exit_code) : agreed);
+    end.code = map_launcher_exit(exit, aborted ? std::optional(aborted->exit_code) : agreed,
+                                 job.handover.listens());
   end.told = aborted.has_value();
   if (!agreed && !aborted && was_told_to_end(exit, job)) {
     end.code = ExitCode::failed;
@@ -136,10 +137,6 @@ JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how
                     launcher_program(job.request));
     return end;
   }
-  // MPI itself ends ranks that have begun with a code of its own, as where a connection is closed.
-  if (job.handover.listens() && !agreed && !aborted && end.code == ExitCode::environment &&
-      exit.raw_status != static_cast<int>(ExitCode::environment))
-    end.code = ExitCode::failed;
   constexpr int kFirstOfOpenMpi = 160;  // beyond those of signals: its own codes, as 205
   // The ranks have agreed on that, or were gone before they could.
   const bool may_be_lost = agreed ? agreed == static_cast<int>(ExitCode::failed)

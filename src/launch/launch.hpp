@@ -157,8 +157,10 @@ bool is_signal_status(int raw_status);
 /// they could still report it; it then holds. Otherwise codes that only the engine uses are
 /// returned, a rank killed by a signal (128+n) is `failed`, and everything else is the launcher's,
 /// `environment`: mpirun's 1 (root refused, too few slots) and 2 (a host that cannot be reached;
-/// ranks say why they end with 2).
-ExitCode map_launcher_exit(const SupervisedExit& exit, std::optional<int> agreed_code);
+/// ranks say why they end with 2). Once its ranks have `begun`, that is `failed`: MPI itself ends
+/// them with codes of its own, as where a connection is closed.
+ExitCode map_launcher_exit(const SupervisedExit& exit, std::optional<int> agreed_code,
+                           bool begun = false);
 
 // The interface below reports launches while they run. report/ implements it for the terminal.
 

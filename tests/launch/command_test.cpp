@@ -130,6 +130,9 @@ TEST(EndWords, AStatusThatIsNoSignalIsNotCalledOne) {
   EXPECT_EQ(end_words(213), "ended with status 213");  // mpirun has some of its own
   EXPECT_EQ(end_words(1), "ended with status 1");
   EXPECT_EQ(map_launcher_exit({213, false}, std::nullopt), ExitCode::environment);
+  EXPECT_EQ(map_launcher_exit({14, false}, std::nullopt), ExitCode::environment);
+  EXPECT_EQ(map_launcher_exit({14, false}, std::nullopt, /*begun=*/true), ExitCode::failed);
+  EXPECT_EQ(map_launcher_exit({7, false}, std::nullopt, true), ExitCode::environment);  // of ranks
 }
 
 TEST(MapLauncherExit, OtherwiseTheStatusIsRead) {
