@@ -129,6 +129,9 @@ JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how
   else
     end.code = map_launcher_exit(exit, aborted ? std::optional(aborted->exit_code) : agreed,
                                  job.handover.listens());
+  // prterun of Open MPI 5 may end with 0 where it has lost a daemon.
+  const bool is_heard = job.handover.listens() || job.request.here;
+  if (end.code == ExitCode::ok && !agreed && !aborted && is_heard) end.code = ExitCode::failed;
   end.told = aborted.has_value();
   if (!agreed && !aborted && was_told_to_end(exit, job)) {
     end.code = ExitCode::failed;
