@@ -127,10 +127,17 @@ class AsynchronousCommunicator : public Communicator {
                                                           Stream stream) {
     return start_allreduce(buffer, stream);
   }
+  /// Starts a sum over ranks of which each rank gets one block: `all` holds size() blocks of
+  /// `mine.count` elements, and `mine` gets the sums of block rank(). Both are f32 and must not
+  /// overlap. The content of `all` is undefined afterwards. The sums have the bits that
+  /// start_allreduce() gives with a 2-byte wire_dtype(); else fp32 values are summed in rank order
+  /// (mpi) or as NCCL sums them.
+  virtual std::unique_ptr<Pending> start_reduce_scatter(const Buffer& all, const Buffer& mine,
+                                                        Stream stream) = 0;
   /// Starts gathering a block of every rank at all ranks. `all` gets the blocks contiguously in
-  /// rank order, that of rank r with `counts[r]` elements. `mine` is this rank's block and must not
-  /// overlap `all`. Ranks must pass the same counts, and start operations in the same order.
-  /// Elements are sent unchanged, whatever wire_dtype() is.
+  /// rank order, that of rank r with `counts[r]` elements. `mine` is this rank's block and either
+  /// lies at its place in `all` or does not overlap it. Ranks must pass the same counts, and start
+  /// operations in the same order. Elements are sent unchanged, whatever wire_dtype() is.
   virtual std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
                                                    const std::vector<std::size_t>& counts,
                                                    Stream stream) = 0;

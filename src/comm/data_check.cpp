@@ -102,17 +102,17 @@ void compare_block(const Buffer& block, int from, int rank) {
   });
 }
 
-void compare(const Buffer& buffer, std::size_t bucket, int contributors, int rank) {
+/// Compares sums whose first one is element `first` of what was summed.
+void compare(const Buffer& buffer, std::size_t first, const std::string& what, int contributors) {
   const auto expected = closed_form(contributors, buffer.type);
   with_elements(buffer, [&](auto* elements) {
     using T = std::remove_pointer_t<decltype(elements)>;
     for (std::size_t i = 0; i < buffer.count; ++i) {
-      const T right = stored<T>(expected[i % period]);
+      const T right = stored<T>(expected[(first + i) % period]);
       if (shown(elements[i]) == shown(right)) continue;
       throw CommError(fmt::format(
-          "data check: the allreduce is wrong on rank {}: bucket {} ({} {} elements), element {}: "
-          "expected {:g}, found {:g}",
-          rank, bucket, buffer.count, to_string(buffer.type), i, shown(right), shown(elements[i])));
+          "data check: the {} ({} {} elements), element {}: expected {:g}, found {:g}", what,
+          buffer.count, to_string(buffer.type), i, shown(right), shown(elements[i])));
     }
   });
 }
@@ -129,6 +129,16 @@ void corrupt_one(const std::vector<Buffer>& buckets) {
 }
 
 }  // namespace
+
+void check_reduce_scatter(Communicator& communicator, const Buffer& all, const Buffer& mine,
+                          int rank, bool corrupt) {
+  if (!communicator.moves_data()) return;
+  fill(all, rank);
+  asynchronous(communicator).start_reduce_scatter(all, mine, nullptr)->wait();
+  if (corrupt) corrupt_one({mine});
+  compare(mine, static_cast<std::size_t>(rank) * mine.count,
+          fmt::format("reduce-scatter is wrong on rank {}", rank), communicator.size());
+}
 
 void check_allgather(Communicator& communicator, const Buffer& mine, const Buffer& all,
                      const std::vector<std::size_t>& counts, int rank, bool corrupt) {
@@ -155,7 +165,8 @@ void check_allreduce(Communicator& communicator, const std::vector<Buffer>& host
   if (corrupt) corrupt_one(host_buckets);
   const int contributors = sums ? communicator.size() : 1;
   for (std::size_t bucket = 0; bucket < host_buckets.size(); ++bucket)
-    compare(host_buckets[bucket], bucket, contributors, rank);
+    compare(host_buckets[bucket], 0,
+            fmt::format("allreduce is wrong on rank {}: bucket {}", rank, bucket), contributors);
 }
 
 }  // namespace scalemark

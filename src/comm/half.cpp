@@ -71,6 +71,11 @@ const HalfLoops bf16_loops{round_bf16, widen_bf16, add_bf16};
 const HalfLoops f16_loops{round_f16, widen_f16, add_f16};
 
 SCALEMARK_VECTOR_LOOP
+void add_f32(const float* __restrict in, float* __restrict inout, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) inout[i] += in[i];
+}
+
+SCALEMARK_VECTOR_LOOP
 void sum_bf16(const std::uint16_t* __restrict in, std::uint16_t* __restrict inout,
               std::size_t count) {
   for (std::size_t i = 0; i < count; ++i)

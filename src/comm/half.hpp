@@ -49,6 +49,8 @@ inline std::uint16_t float_to_f16(float value) {
 /// Computes inout[i] = round(in[i] + inout[i]) for `count` elements.
 void sum_bf16(const std::uint16_t* in, std::uint16_t* inout, std::size_t count);
 void sum_f16(const std::uint16_t* in, std::uint16_t* inout, std::size_t count);
+/// Computes inout[i] += in[i].
+void add_f32(const float* in, float* inout, std::size_t count);
 
 /// The loops of a 2-byte type, for `count` elements in memory that does not overlap.
 struct HalfLoops {

@@ -1,5 +1,6 @@
 // Implements allreduce of host memory: posted on the MPI thread, as a ring for large buffers, with
-// fp32 sums of the 2-byte types, and for fp32 values through a 2-byte type; and allgather by
+// fp32 sums of the 2-byte types, and for fp32 values through a 2-byte type; reduce-scatter by
+// messages of its own, since Open MPI's nonblocking one sums everything at rank 0; and allgather by
 // MPI_Iallgatherv, whose counts and displacements are ints. Blocks are counted in units of their
 // greatest common divisor, so that rows of a table can be larger than with counts of elements (64
 // ranks x 42,768 rows x 1024 elements exceed an int).
@@ -143,17 +144,20 @@ std::vector<Operation::Post> allgather_stages(const Peers& peers, const Buffer& 
   if (layout->unit_bytes == 0) return {};
   const auto gather = [peers, mine, all, layout]() -> std::vector<MPI_Request> {
     if (peers.size == 1) {
-      std::memcpy(all.data, mine.data, mine.bytes());
+      if (mine.data != all.data) std::memcpy(all.data, mine.data, mine.bytes());
       return {};
     }
     check_mpi(MPI_Type_contiguous(static_cast<int>(layout->unit_bytes), MPI_BYTE, &layout->unit),
               "MPI_Type_contiguous");
     check_mpi(MPI_Type_commit(&layout->unit), "MPI_Type_commit");
     MPI_Request request = MPI_REQUEST_NULL;
-    const int own = layout->counts[static_cast<std::size_t>(peers.rank)];
+    const auto rank = static_cast<std::size_t>(peers.rank);
+    const auto place = static_cast<std::size_t>(layout->displacements[rank]) * layout->unit_bytes;
+    const bool in_place = mine.data == static_cast<char*>(all.data) + place;
     check_mpi(
-        MPI_Iallgatherv(mine.data, own, layout->unit, all.data, layout->counts.data(),
-                        layout->displacements.data(), layout->unit, peers.communicator, &request),
+        MPI_Iallgatherv(in_place ? MPI_IN_PLACE : mine.data, layout->counts[rank], layout->unit,
+                        all.data, layout->counts.data(), layout->displacements.data(), layout->unit,
+                        peers.communicator, &request),
         "MPI_Iallgatherv");
     return {request};
   };
@@ -305,6 +309,36 @@ Operation::Post MpiCommunicator::sum_of(const Buffer& buffer, MPI_Comm on) const
   };
 }
 
+std::unique_ptr<Pending> MpiCommunicator::start_reduce_scatter(const Buffer& all,
+                                                               const Buffer& mine, Stream) {
+  if (all.type != DataType::f32 || mine.type != DataType::f32 ||
+      all.count != mine.count * static_cast<std::size_t>(size()))
+    throw CommError(fmt::format("reduce-scatter of {} {} elements into {} {} on {} ranks",
+                                all.count, to_string(all.type), mine.count, to_string(mine.type),
+                                size()));
+  auto* const values = static_cast<float*>(all.data);
+  auto* const sums = static_cast<float*>(mine.data);
+  if (size() == 1) {
+    std::copy_n(values, mine.count, sums);
+    return completed_operation();
+  }
+  const HalfLoops* const loops = wire_loops();
+  // Rounding is work for the MPI thread, as in wire_sums().
+  const auto poster = loops ? MpiWorld::Poster::mpi_thread : MpiWorld::Poster::caller;
+  const std::size_t piece =
+      elements_of_piece(kPiece, sizeof(float)) / static_cast<std::size_t>(size());
+  std::vector<std::shared_ptr<Operation>> operations;
+  for (std::size_t first = 0; first < mine.count; first += piece)
+    operations.push_back(group_->world->start(
+        ShardSum::stages(
+            {{handles_, handles_->communicator, group_->rank, group_->size},
+             loops,
+             {values + first, mine.count, std::min(piece, mine.count - first), sums + first},
+             next_tag()}),
+        poster));
+  return std::make_unique<MpiPending>(group_->world, std::move(operations), "reduce_scatter");
+}
+
 std::unique_ptr<Pending> MpiCommunicator::start_allgather(const Buffer& mine, const Buffer& all,
                                                           const std::vector<std::size_t>& counts,
                                                           Stream) {
@@ -326,22 +360,28 @@ std::size_t MpiCommunicator::elements_of_piece(std::size_t bytes,
 /// costs the same there, and is hidden where that thread has a core of its own.
 std::vector<std::vector<Operation::Post>> MpiCommunicator::wire_sums(const Buffer& buffer,
                                                                      std::size_t bytes) {
-  const HalfLoops& loops = wire_dtype() == WireDtype::bf16 ? bf16_loops : f16_loops;
   const std::size_t piece = elements_of_piece(bytes, sizeof(std::uint16_t));
   std::vector<std::vector<Operation::Post>> pieces;
   for (std::size_t first = 0; first < buffer.count; first += piece) {
     const std::size_t count = std::min(piece, buffer.count - first);
-    // Each sum has two tags. MPI guarantees 32,768 tags, so they repeat after 16,384 sums.
-    const int tag = 2 * (sums_started_++ % 16'384);
     pieces.push_back(
         WireSum::stages({{handles_, handles_->communicator, group_->rank, group_->size},
-                         loops,
+                         *wire_loops(),
                          static_cast<float*>(buffer.data) + first,
                          count,
-                         tag}));
+                         next_tag()}));
   }
   return pieces;
 }
+
+const HalfLoops* MpiCommunicator::wire_loops() const {
+  if (wire_dtype() == WireDtype::fp32) return nullptr;
+  return wire_dtype() == WireDtype::bf16 ? &bf16_loops : &f16_loops;
+}
+
+/// Returns the first of the two tags of a sum. MPI guarantees 32,768 tags, so they repeat after
+/// 16,384 sums.
+int MpiCommunicator::next_tag() { return 2 * (sums_started_++ % 16'384); }
 
 Kind MpiCommunicator::Handles::kind_of(DataType type) const {
   switch (type) {

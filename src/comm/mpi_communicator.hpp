@@ -28,6 +28,8 @@ class MpiCommunicator : public AsynchronousCommunicator {
   std::unique_ptr<Pending> start_last_allreduce(const Buffer& buffer, Stream stream) override;
   std::unique_ptr<Pending> start_urgent_allreduce(const Buffer& buffer, int urgency,
                                                   Stream stream) override;
+  std::unique_ptr<Pending> start_reduce_scatter(const Buffer& all, const Buffer& mine,
+                                                Stream stream) override;
   std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
                                            const std::vector<std::size_t>& counts,
                                            Stream stream) override;
@@ -41,6 +43,8 @@ class MpiCommunicator : public AsynchronousCommunicator {
   Operation::Post sum_of(const Buffer& buffer, MPI_Comm on) const;
   std::size_t elements_of_piece(std::size_t bytes, std::size_t bytes_of_element) const;
   std::vector<std::vector<Operation::Post>> wire_sums(const Buffer& buffer, std::size_t bytes);
+  const HalfLoops* wire_loops() const;  ///< null: fp32
+  int next_tag();
 
   std::shared_ptr<RankGroup::Impl> group_;
   std::size_t largest_count_;

@@ -21,21 +21,26 @@ void for_each_peer(const Peers& peers, F f) {
   for (int i = 1; i < peers.size; ++i) f((peers.rank + i) % peers.size);
 }
 
-/// Sends and receives of 2-byte elements that are complete together.
+MPI_Datatype mpi_type(const std::uint16_t*) { return MPI_UINT16_T; }
+MPI_Datatype mpi_type(const float*) { return MPI_FLOAT; }
+
+/// Sends and receives that are complete together.
 class Exchange {
  public:
   Exchange(const Peers& peers, int tag) : peers_(peers), tag_(tag) {
     requests_.reserve(2 * static_cast<std::size_t>(peers.size));
   }
-  void send(const std::uint16_t* data, std::size_t count, int peer) {
+  template <typename T>
+  void send(const T* data, std::size_t count, int peer) {
     if (count == 0) return;
-    check_mpi(MPI_Isend(data, static_cast<int>(count), MPI_UINT16_T, peer, tag_,
+    check_mpi(MPI_Isend(data, static_cast<int>(count), mpi_type(data), peer, tag_,
                         peers_.communicator, &requests_.emplace_back()),
               "MPI_Isend");
   }
-  void receive(std::uint16_t* data, std::size_t count, int peer) {
+  template <typename T>
+  void receive(T* data, std::size_t count, int peer) {
     if (count == 0) return;
-    check_mpi(MPI_Irecv(data, static_cast<int>(count), MPI_UINT16_T, peer, tag_,
+    check_mpi(MPI_Irecv(data, static_cast<int>(count), mpi_type(data), peer, tag_,
                         peers_.communicator, &requests_.emplace_back()),
               "MPI_Irecv");
   }
@@ -46,6 +51,18 @@ class Exchange {
   int tag_;
   std::vector<MPI_Request> requests_;
 };
+
+/// Rounds values into the first half of their own memory. This works from the start: the rounded
+/// values of a block lie before all that are still to be read.
+void round_in_place(const HalfLoops& loops, float* values, std::size_t count) {
+  auto* const wire = reinterpret_cast<std::uint16_t*>(values);
+  std::array<std::uint16_t, block> rounded;
+  for (std::size_t first = 0; first < count; first += block) {
+    const std::size_t n = std::min(block, count - first);
+    loops.round(values + first, rounded.data(), n);
+    std::memcpy(wire + first, rounded.data(), n * sizeof rounded[0]);
+  }
+}
 
 }  // namespace
 
@@ -88,14 +105,7 @@ std::vector<MPI_Request> WireSum::scatter() {
     received_ = small_.data();
   }
   Exchange exchange(peers_, tag_);
-  // This works from the start: the rounded values of a block lie before all that are still to be
-  // read.
-  std::array<std::uint16_t, block> rounded;
-  for (std::size_t first = 0; first < count_; first += block) {
-    const std::size_t n = std::min(block, count_ - first);
-    loops_.round(values_ + first, rounded.data(), n);
-    std::memcpy(wire_ + first, rounded.data(), n * sizeof rounded[0]);
-  }
+  round_in_place(loops_, values_, count_);
   for_each_peer(peers_, [&](int peer) { exchange.receive(contribution(peer), own, peer); });
   for_each_peer(peers_, [&](int peer) {
     exchange.send(wire_ + shard(peer).first, shard(peer).count(), peer);
@@ -130,6 +140,56 @@ void WireSum::widen() {
     std::memcpy(sums.data(), wire_ + first, n * sizeof sums[0]);
     loops_.widen(sums.data(), values_ + first, n);
   }
+}
+
+std::vector<Operation::Post> ShardSum::stages(ShardSum sum) {
+  const auto shared = std::make_shared<ShardSum>(std::move(sum));
+  return {[shared] { return shared->scatter(); },
+          [shared] {
+            shared->add_up();
+            return std::vector<MPI_Request>{};
+          }};
+}
+
+std::vector<MPI_Request> ShardSum::scatter() {
+  Exchange exchange(peers_, tag_);
+  const std::size_t count = part_.count;
+  if (loops_) {
+    for (int rank = 0; rank < peers_.size; ++rank) round_in_place(*loops_, values_of(rank), count);
+    for_each_peer(peers_, [&](int peer) { exchange.receive(received_rounded(peer), count, peer); });
+    for_each_peer(peers_, [&](int peer) { exchange.send(rounded(peer), count, peer); });
+    return exchange.requests();
+  }
+  received_ =
+      std::make_unique_for_overwrite<float[]>(count * static_cast<std::size_t>(peers_.size - 1));
+  for_each_peer(peers_, [&](int peer) { exchange.receive(received(peer), count, peer); });
+  for_each_peer(peers_, [&](int peer) { exchange.send(values_of(peer), count, peer); });
+  return exchange.requests();
+}
+
+void ShardSum::add_up() {
+  std::array<std::uint16_t, block> wire;
+  for (std::size_t first = 0; first < part_.count; first += block) {
+    const std::size_t n = std::min(block, part_.count - first);
+    float* const sum = part_.sum + first;
+    for (int rank = 0; rank < peers_.size; ++rank) {
+      if (loops_) {
+        const auto* const values =
+            (rank == peers_.rank ? rounded(rank) : received_rounded(rank)) + first;
+        (rank == 0 ? loops_->widen : loops_->add)(values, sum, n);
+      } else {
+        const float* const values = (rank == peers_.rank ? values_of(rank) : received(rank)) + first;
+        if (rank == 0)
+          std::memcpy(sum, values, n * sizeof *sum);
+        else
+          add_f32(values, sum, n);
+      }
+    }
+    if (!loops_) continue;
+    loops_->round(sum, wire.data(), n);  // as an allreduce rounds it before it is sent
+    loops_->widen(wire.data(), sum, n);
+  }
+  received_.reset();
 }
 
 }  // namespace scalemark

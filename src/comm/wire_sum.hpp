@@ -1,11 +1,13 @@
 // Implements an allreduce of fp32 values that are sent in a 2-byte type and summed in fp32. An
 // MPI_SUM of 2-byte values would round at every hop; here a value is rounded once before it is
-// sent, and its sum once more. Internal to comm/.
+// sent, and its sum once more. Also implements the first half of a sum alone, the reduce-scatter.
+// Internal to comm/.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "comm/half.hpp"
@@ -63,6 +65,45 @@ class WireSum {
   std::uint16_t* received_;  ///< [P - 1][own shard], in rank order
   std::vector<std::uint16_t>
       small_;  ///< received_ where the last shards are too short to make room
+};
+
+/// A part of a reduce-scatter, in two stages: every rank sends each peer its values, and sums its
+/// own over all ranks, in rank order: (P - 1) x n elements for n of each block.
+class ShardSum {
+ public:
+  struct Part {
+    float* values;       ///< the first of this part's elements of rank 0's block
+    std::size_t stride;  ///< elements from a block to the next one
+    std::size_t count;   ///< elements of each block
+    float* sum;          ///< [count] of this rank
+  };
+  /// `loops` of the 2-byte type that is sent; null: fp32. `tag` must be used by no other operation
+  /// in flight.
+  ShardSum(Peers peers, const HalfLoops* loops, const Part& part, int tag)
+      : peers_(std::move(peers)), loops_(loops), part_(part), tag_(tag) {}
+  static std::vector<Operation::Post> stages(ShardSum sum);
+
+ private:
+  std::vector<MPI_Request> scatter();
+  void add_up();
+  float* values_of(int rank) const {
+    return part_.values + static_cast<std::size_t>(rank) * part_.stride;
+  }
+  /// Returns the rounded values of this rank's part of a block, in the first half of their own
+  /// memory, and the place of those that `rank` sends, in the second half of its block.
+  std::uint16_t* rounded(int rank) const { return reinterpret_cast<std::uint16_t*>(values_of(rank)); }
+  std::uint16_t* received_rounded(int rank) const { return rounded(rank) + part_.count; }
+  /// Returns the place of the fp32 values that `rank` sends.
+  float* received(int rank) const {
+    return received_.get() +
+           static_cast<std::size_t>(rank - (rank > peers_.rank ? 1 : 0)) * part_.count;
+  }
+
+  Peers peers_;
+  const HalfLoops* loops_;
+  Part part_;
+  int tag_;
+  std::unique_ptr<float[]> received_;  ///< fp32: [P - 1][count]
 };
 
 }  // namespace scalemark

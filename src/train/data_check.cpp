@@ -32,6 +32,18 @@ class DeviceStagedCommunicator : public AsynchronousCommunicator {
     host.copy_(on_device);  // waits for the stream
     return completed_operation();
   }
+  std::unique_ptr<Pending> start_reduce_scatter(const Buffer& all, const Buffer& mine,
+                                                Stream) override {
+    const auto& [host_all, all_on_device] = pairs_.at(all.data);
+    const auto& [host_mine, mine_on_device] = pairs_.at(mine.data);
+    all_on_device.copy_(host_all);
+    asynchronous(inner_)
+        .start_reduce_scatter({all_on_device.data_ptr(), all.count, all.type},
+                              {mine_on_device.data_ptr(), mine.count, mine.type}, device_.stream())
+        ->wait();
+    host_mine.copy_(mine_on_device);  // waits for the stream
+    return completed_operation();
+  }
   std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
                                            const std::vector<std::size_t>& counts,
                                            Stream) override {

@@ -1,7 +1,8 @@
 // One rank of the fault tests: trains nothing, but passes the phases of a run and fails as it is
 // told.
 //   fault_rank KIND TIMEOUT_SECONDS [TAG...]   KIND of rank 1: none, stop, kill, exit_before_init,
-//   compute, throw, stop_gather: stop where ranks gather in place of summing
+//   compute, throw, stop_gather, stop_scatter: stop where ranks gather or scatter in place of
+//   summing
 // With SCALEMARK_TEST_ABORT=hang, MPI_Abort never returns.
 #include <signal.h>
 #include <unistd.h>
@@ -28,7 +29,7 @@ namespace {
 
 void fail(const std::string& kind, long step) {
   if (step != 12) return;
-  if (kind == "stop" || kind == "stop_gather") raise(SIGSTOP);
+  if (kind.starts_with("stop")) raise(SIGSTOP);
   if (kind == "kill") raise(SIGKILL);
   if (kind == "compute") std::this_thread::sleep_for(std::chrono::hours(1));
   if (kind == "throw") scalemark::abort_job(4, "the loss is not finite");
@@ -45,17 +46,19 @@ int run(const std::string& kind, double timeout_seconds) {
       scalemark::make_communicator(scalemark::CommunicatorKind::mpi, world, -1);
   std::vector<float> gradients(100'000, 1.0f);
   const auto size = static_cast<std::size_t>(world.size());
-  std::vector<float> gathered(kind == "stop_gather" ? size * gradients.size() : 0);
+  std::vector<float> all(kind.starts_with("stop_") ? size * gradients.size() : 0);
   for (long step = 0; step < 20; ++step) {
     watchdog.enter("forward", step);
     if (world.rank() == 1) fail(kind, step);
     const scalemark::Buffer own{gradients.data(), gradients.size(), scalemark::DataType::f32};
-    if (gathered.empty())
+    const scalemark::Buffer blocks{all.data(), all.size(), own.type};
+    if (all.empty())
       communicator->allreduce(own);
+    else if (kind == "stop_scatter")
+      asynchronous(*communicator).start_reduce_scatter(blocks, own, nullptr)->wait();
     else
       asynchronous(*communicator)
-          .start_allgather(own, {gathered.data(), gathered.size(), own.type},
-                           std::vector(size, own.count), nullptr)
+          .start_allgather(own, blocks, std::vector(size, own.count), nullptr)
           ->wait();
   }
   scalemark::RankGroup::finalize(world);

@@ -19,6 +19,10 @@ run "a stopped rank among those that gather" 40 3 stop_gather 4
 expect_status 5
 expect_text "timeout: rank [02] of 3 on .* in phase 'allgather' \(last step: 12\)"
 
+run "a stopped rank among those that scatter sums" 40 3 stop_scatter 4
+expect_status 5
+expect_text "timeout: rank [02] of 3 on .* in phase 'reduce_scatter' \(last step: 12\)"
+
 run "a rank that computes for ever" 40 2 compute 4
 expect_status 5
 expect_text "in phase '(allreduce|forward)' \(last step: 12\)"

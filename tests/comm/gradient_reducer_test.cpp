@@ -29,6 +29,10 @@ class RecordingCommunicator : public AsynchronousCommunicator {
     calls.push_back("urgency " + std::to_string(urgency));
     return start_allreduce(buffer, stream);
   }
+  std::unique_ptr<Pending> start_reduce_scatter(const Buffer&, const Buffer&, Stream) override {
+    calls.push_back("scatter");
+    return completed_operation();
+  }
   std::unique_ptr<Pending> start_allgather(const Buffer&, const Buffer&,
                                            const std::vector<std::size_t>&, Stream) override {
     calls.push_back("gather");

@@ -63,6 +63,75 @@ std::unique_ptr<Communicator> mpi(WireDtype wire) {
   return make_communicator(CommunicatorKind::mpi, world(), -1, wire);
 }
 
+/// The part of expect_every_bit() that this rank has after a reduce-scatter; fp32 values are summed
+/// in rank order.
+void expect_own_block(WireDtype wire, const std::vector<float>& found) {
+  int wrong = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::size_t place = static_cast<std::size_t>(world().rank()) * found.size() + i;
+    float sum = value_of(0, place);
+    for (int rank = 1; rank < world().size(); ++rank) sum += value_of(rank, place);
+    const float right = wire == WireDtype::fp32 ? sum : expected(wire, place);
+    wrong += std::bit_cast<std::uint32_t>(found[i]) != std::bit_cast<std::uint32_t>(right);
+  }
+  EXPECT_EQ(wrong, 0) << to_string(wire) << " " << found.size() << " elements";
+}
+
+TEST(ReduceScatter, GivesEveryRankTheBitsOfItsBlock) {
+  for (const auto wire : {WireDtype::fp32, WireDtype::bf16, WireDtype::fp16}) {
+    const auto communicator = mpi(wire);
+    for (const std::size_t own : {0u, 1u, 13u, 2048u, 8191u, 100'003u, 3'000'011u}) {
+      auto values = own_values(own * static_cast<std::size_t>(world().size()));
+      std::vector<float> sums(own, infinity);
+      asynchronous(*communicator)
+          .start_reduce_scatter(buffer_of(values), buffer_of(sums), nullptr)
+          ->wait();
+      expect_own_block(wire, sums);
+    }
+  }
+}
+
+TEST(ReduceScatter, SeveralAndGathersMayBeInFlight) {
+  const auto communicator = mpi(WireDtype::bf16);
+  const auto p = static_cast<std::size_t>(world().size());
+  constexpr std::size_t kOwn = 700'001;
+  std::vector<std::vector<float>> values(4, own_values(kOwn * p)),
+      sums(4, std::vector<float>(kOwn));
+  std::vector<float> gathered(kOwn * p);
+  std::copy_n(own_values(kOwn).begin(), kOwn,
+              gathered.begin() + static_cast<std::ptrdiff_t>(kOwn) * world().rank());
+  std::vector<std::unique_ptr<Pending>> pending;
+  for (std::size_t i = 0; i < 4; ++i)
+    pending.push_back(asynchronous(*communicator)
+                          .start_reduce_scatter(buffer_of(values[i]), buffer_of(sums[i]), nullptr));
+  const Buffer in_place{gathered.data() + kOwn * static_cast<std::size_t>(world().rank()), kOwn,
+                        DataType::f32};
+  pending.push_back(asynchronous(*communicator)
+                        .start_allgather(in_place, buffer_of(gathered),
+                                         std::vector<std::size_t>(p, kOwn), nullptr));
+  for (const auto& one : pending) one->wait();
+  for (const auto& sum : sums) expect_own_block(WireDtype::bf16, sum);
+  for (std::size_t i = 0; i < gathered.size(); ++i)
+    ASSERT_EQ(gathered[i], value_of(static_cast<int>(i / kOwn), i % kOwn)) << i;
+}
+
+TEST(ReduceScatter, TheDataCheckFindsAWrongElement) {
+  const auto communicator = mpi(WireDtype::bf16);
+  std::vector<float> mine(1000), all(mine.size() * static_cast<std::size_t>(world().size()));
+  check_reduce_scatter(*communicator, buffer_of(all), buffer_of(mine), world().rank(), false);
+  EXPECT_THROW(
+      check_reduce_scatter(*communicator, buffer_of(all), buffer_of(mine), world().rank(), true),
+      CommError);
+}
+
+TEST(ReduceScatter, BlocksThatDoNotFitAreRefused) {
+  const auto communicator = mpi(WireDtype::fp32);
+  std::vector<float> mine(10), all(10 * static_cast<std::size_t>(world().size()) + 1);
+  EXPECT_THROW(
+      asynchronous(*communicator).start_reduce_scatter(buffer_of(all), buffer_of(mine), nullptr),
+      CommError);
+}
+
 // All ranks compare with the same values, so equal bits on all ranks are part of it.
 TEST(WireSum, HasTheBitsOfItsDefinition) {
   const auto p = static_cast<std::size_t>(world().size());

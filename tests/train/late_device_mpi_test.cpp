@@ -66,6 +66,10 @@ class LateCommunicator : public AsynchronousCommunicator {
     return std::make_unique<Operation>(mpi_->start_allreduce(buffer, stream), progress_,
                                        10. * in_step_++);
   }
+  std::unique_ptr<Pending> start_reduce_scatter(const Buffer& all, const Buffer& mine,
+                                                Stream stream) override {
+    return asynchronous(*mpi_).start_reduce_scatter(all, mine, stream);
+  }
   std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
                                            const std::vector<std::size_t>& counts,
                                            Stream stream) override {

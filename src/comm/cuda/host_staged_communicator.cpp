@@ -1,5 +1,5 @@
 // Implements communication of CUDA buffers through a communicator of host memory: GPU -> pinned
-// host memory -> sum or allgather -> GPU.
+// host memory -> sum, reduce-scatter or allgather -> GPU.
 #include <functional>
 #include <memory>
 #include <utility>
@@ -91,6 +91,16 @@ class HostStagedCommunicator : public AsynchronousCommunicator {
     const auto staged = memory(buffer.bytes());
     return std::make_unique<StagedPending>(sum, buffer, buffer, staged, staged, events_, origin_,
                                            static_cast<cudaStream_t>(stream), copies_);
+  }
+  std::unique_ptr<Pending> start_reduce_scatter(const Buffer& all, const Buffer& mine,
+                                                Stream stream) override {
+    const auto sum = [this, all, mine](void* sent, void* received) {
+      return host_->start_reduce_scatter({sent, all.count, all.type},
+                                         {received, mine.count, mine.type}, nullptr);
+    };
+    const auto staged = memory(all.bytes());
+    return std::make_unique<StagedPending>(sum, all, mine, staged, memory(mine.bytes()), events_,
+                                           origin_, static_cast<cudaStream_t>(stream), copies_);
   }
   std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
                                            const std::vector<std::size_t>& counts,

@@ -1,5 +1,5 @@
-// Runs allreduce and allgather of GPU memory by NCCL on a separate stream, so that they overlap
-// with the computation.
+// Runs allreduce, reduce-scatter and allgather of GPU memory by NCCL on a separate stream, so that
+// they overlap with the computation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,6 +54,14 @@ class NcclCommunicator : public AsynchronousCommunicator {
     return start(stream, "ncclAllReduce", [&] {
       return ncclAllReduce(buffer.data, buffer.data, buffer.count, nccl_type(buffer.type), ncclSum,
                            connection_.communicator(), connection_.stream());
+    });
+  }
+
+  std::unique_ptr<Pending> start_reduce_scatter(const Buffer& all, const Buffer& mine,
+                                                Stream stream) override {
+    return start(stream, "ncclReduceScatter", [&] {
+      return ncclReduceScatter(all.data, mine.data, mine.count, nccl_type(mine.type), ncclSum,
+                               connection_.communicator(), connection_.stream());
     });
   }
 

@@ -31,6 +31,18 @@ class OverGpu : public AsynchronousCommunicator {
     stream_.synchronize();
     return completed_operation();
   }
+  std::unique_ptr<Pending> start_reduce_scatter(const Buffer& all, const Buffer& mine,
+                                                Stream) override {
+    const OnGpu<char> sent(all.bytes()), received(mine.bytes());
+    copy(sent.data(), all.data, all.bytes(), cudaMemcpyHostToDevice);
+    asynchronous(inner_)
+        .start_reduce_scatter({sent.data(), all.count, all.type},
+                              {received.data(), mine.count, mine.type}, stream_)
+        ->wait();
+    copy(mine.data, received.data(), mine.bytes(), cudaMemcpyDeviceToHost);
+    stream_.synchronize();
+    return completed_operation();
+  }
   std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
                                            const std::vector<std::size_t>& counts,
                                            Stream) override {
@@ -118,6 +130,17 @@ TEST_P(GpuRanks, BlocksAreGatheredEqualOrNot) {
                                       counts, world().rank(), /*corrupt=*/false))
           << to_string(type) << " " << differ;
     }
+}
+
+TEST_P(GpuRanks, EveryRankGetsTheSumsOfItsBlock) {
+  OverGpu over(*communicator_);
+  for (const std::size_t own : {1, 1'000, 300'007}) {
+    std::vector<float> mine(own), all(own * static_cast<std::size_t>(world().size()));
+    EXPECT_NO_THROW(check_reduce_scatter(over, {all.data(), all.size(), DataType::f32},
+                                         {mine.data(), own, DataType::f32}, world().rank(),
+                                         /*corrupt=*/false))
+        << own;
+  }
 }
 
 /// The stream is held back before the values are written, so that a sum which does not wait for

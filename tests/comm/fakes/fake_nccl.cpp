@@ -337,6 +337,22 @@ ncclResult_t ncclAllReduce(const void* send, void* receive, std::size_t count, n
   return post(std::move(operation));
 }
 
+ncclResult_t ncclReduceScatter(const void* send, void* receive, std::size_t count,
+                               ncclDataType_t type, ncclRedOp_t, ncclComm_t comm,
+                               cudaStream_t stream) {
+  const std::size_t bytes = bytes_of(count, type);
+  const auto size = static_cast<std::size_t>(comm->size);
+  const auto parts = std::make_shared<std::vector<char>>(bytes * size * size);
+  Operation operation = gather(send, parts->data(), bytes * size, comm, stream);
+  operation.after = [=] {
+    char* const sum = parts->data() + bytes * static_cast<std::size_t>(comm->rank);
+    for (std::size_t peer = 1; peer < size; ++peer)
+      add(sum, sum + peer * bytes * size, count, type);
+    std::memcpy(receive, sum, bytes);
+  };
+  return post(std::move(operation));
+}
+
 ncclResult_t ncclAllGather(const void* send, void* receive, std::size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream) {
   return post(gather(send, address(receive), bytes_of(count, type), comm, stream));
