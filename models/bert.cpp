@@ -165,7 +165,9 @@ class Bert : public Model {
     const at::Tensor sum = words_->forward(batch.inputs) + segments_->forward(batch.segments) +
                            positions_->forward(positions);
     at::Tensor x = dropout(norm_->forward(sum), p);
-    for (const auto& layer : encoder_) x = layer->forward(x, p);
+    for (const auto& layer : encoder_)
+      x = run_block(gate_holder_, {x},
+                    [layer, p](const auto& in) { return layer->forward(in[0], p); });
     return x;
   }
 

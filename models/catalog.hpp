@@ -22,11 +22,14 @@ struct ModelFacts {
   double attention_flops = 0;        ///< part of them that grows with the square of the length
   std::int64_t image_size = 0;       ///< default height and width of images, pixels; 0: none
   std::int64_t sequence_length = 0;  ///< default tokens of a sequence; 0: none
-  std::int64_t smallest;             ///< least --image_size or --sequence_length
-  std::string_view optimizer;        ///< default of --optimizer
-  double learning_rate;              ///< upper bound of the default of --init_learning_rate
-  double dropout = 0;                ///< default of --dropout
-  double activation_bytes = 0;       ///< kept for the backward pass of one sample in fp32, about
+  std::int64_t blocks = 0;  ///< layers that are run as a whole (run_block()); 0: no row of them
+  std::int64_t block_parameters = 0;  ///< matrices' elements of one of them, of the largest
+  double recomputed_bytes = 0;  ///< of activation_bytes, what --recompute does not keep of a layer
+  std::int64_t smallest;        ///< least --image_size or --sequence_length
+  std::string_view optimizer;   ///< default of --optimizer
+  double learning_rate;         ///< upper bound of the default of --init_learning_rate
+  double dropout = 0;           ///< default of --dropout
+  double activation_bytes = 0;  ///< kept for the backward pass of one sample in fp32, about
   std::string_view description;
   std::int64_t width = 0;       ///< embedding width of a sequence model (d_model); 0: none
   std::int64_t vocabulary = 0;  ///< tokens of a sequence model; 0: none

@@ -50,7 +50,9 @@ class Gpt2 : public LanguageModel {
     const double p = dropped();
     const at::Tensor positions = at::arange(tokens.size(1), tokens.options());
     at::Tensor x = dropout(words_->forward(tokens) + positions_->forward(positions), p);
-    for (const auto& layer : layers_) x = layer->forward(x, p);
+    for (const auto& layer : layers_)
+      x = run_block(gate_holder_, {x},
+                    [layer, p](const auto& in) { return layer->forward(in[0], p); });
     return words_->project(norm_->forward(x));
   }
 

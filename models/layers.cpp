@@ -1,6 +1,9 @@
 // Implements layers with torch's functional operators.
 #include "models/layers.hpp"
 
+#include <ATen/Context.h>
+#include <torch/csrc/autograd/custom_function.h>
+
 #include <cmath>
 
 #include "models/frozen.hpp"
@@ -35,7 +38,71 @@ void release(at::Tensor& parameter) {
   if (parameter.defined()) parameter.set_data(at::empty({0}, parameter.options()));
 }
 
+/// What a block needs to run again: its layers, and the random numbers that dropout drew.
+struct Rerun : torch::CustomClassHolder {
+  explicit Rerun(std::function<at::Tensor(const std::vector<at::Tensor>&)> of)
+      : layers(std::move(of)) {}
+  std::function<at::Tensor(const std::vector<at::Tensor>&)> layers;
+  at::Tensor random_state;
+};
+
+at::Generator generator_of(const at::Device& device) {
+  return at::globalContext().defaultGenerator(device);
+}
+
+/// A block that keeps its inputs alone. The weights get their gradients through the gate while the
+/// backward pass runs the block again.
+class Recomputed : public torch::autograd::Function<Recomputed> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& first,
+                            const std::optional<at::Tensor>& second,
+                            const c10::intrusive_ptr<Rerun>& rerun) {
+    std::vector<at::Tensor> inputs{first};
+    if (second) inputs.push_back(*second);
+    rerun->random_state = generator_of(inputs.front().device()).get_state();
+    context->save_for_backward(inputs);
+    context->saved_data["rerun"] = c10::IValue::make_capsule(rerun);
+    return rerun->layers(inputs);
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& gradients) {
+    const auto rerun =
+        c10::static_intrusive_pointer_cast<Rerun>(context->saved_data["rerun"].toCapsule());
+    std::vector<at::Tensor> inputs;
+    for (const at::Tensor& saved : context->get_saved_variables()) {
+      inputs.push_back(saved.detach());
+      inputs.back().set_requires_grad(context->needs_input_grad(inputs.size() - 1));
+    }
+    at::Generator generator = generator_of(inputs.front().device());
+    const at::Tensor now = generator.get_state();
+    generator.set_state(rerun->random_state);
+    {
+      const at::AutoGradMode with_graph(true);
+      torch::autograd::backward({rerun->layers(inputs)}, {gradients.front()});
+    }
+    generator.set_state(now);
+    torch::autograd::variable_list of_inputs;
+    for (const at::Tensor& input : inputs) of_inputs.push_back(input.grad());
+    of_inputs.resize(3);  // a second input that is none, and what runs
+    return of_inputs;
+  }
+};
+
 }  // namespace
+
+at::Tensor run_block(const LayerGate& holder, const std::vector<at::Tensor>& inputs,
+                     const std::function<at::Tensor(const std::vector<at::Tensor>&)>& layers) {
+  ParameterGate& gate = *holder->gate;
+  gate.begin_block();
+  const bool anew = gate.recomputes() && at::GradMode::is_enabled();
+  const auto second = inputs.size() > 1 ? std::optional(inputs[1]) : std::nullopt;
+  const at::Tensor output =
+      anew ? Recomputed::apply(inputs[0], second, c10::make_intrusive<Rerun>(layers))
+           : layers(inputs);
+  gate.end_block(output);
+  return output;
+}
 
 ShapesOnly::ShapesOnly() { shapes_only = true; }
 ShapesOnly::~ShapesOnly() { shapes_only = false; }

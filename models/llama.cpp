@@ -85,7 +85,10 @@ class Llama : public LanguageModel {
       return all.narrow(0, 0, tokens.size(1)).to(at::promote_types(x.scalar_type(), at::kFloat));
     };
     const Rotation rotation{of_these(cosines_), of_these(sines_)};
-    for (const auto& layer : layers_) x = layer->forward(x, p, rotation);
+    for (const auto& layer : layers_)
+      x = run_block(gate_holder_, {x}, [layer, p, rotation](const auto& in) {
+        return layer->forward(in[0], p, rotation);
+      });
     x = norm_->forward(x);
     return head_ ? head_->forward(x) : words_->project(x);
   }

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace scalemark {
 
@@ -17,6 +18,12 @@ class ParameterGate {
   virtual ~ParameterGate() = default;
   /// Called before a layer reads these leaves in a forward pass.
   virtual void before_use(at::TensorList /*parameters*/) {}
+  /// Called around a block of layers that is run as a whole (run_block()), whose parameters no
+  /// other layer uses. `output` is what the block has computed.
+  virtual void begin_block() {}
+  virtual void end_block(const at::Tensor& /*output*/) {}
+  /// Returns whether blocks keep only their inputs for the backward pass, which runs them again.
+  virtual bool recomputes() const { return false; }
   /// Returns the tensor to compute with in place of a matrix or convolution weight: the leaf itself
   /// (fp32), or its shadow in the compute dtype, which is a leaf of its own whose gradient goes to
   /// the parameter's slice.
@@ -54,5 +61,12 @@ struct GateHolder {
 };
 /// A layer gets the gate in this form.
 using LayerGate = std::shared_ptr<GateHolder>;
+
+/// Runs a block of layers: `layers` returns what it computes of `inputs`, one or two, and must own
+/// what it needs beside them, since a gate that recomputes() runs it in the backward pass again. A
+/// network is a row of such blocks between its first layers and its last ones, so that a gate may
+/// hold the weights of one block at a time.
+at::Tensor run_block(const LayerGate& holder, const std::vector<at::Tensor>& inputs,
+                     const std::function<at::Tensor(const std::vector<at::Tensor>&)>& layers);
 
 }  // namespace scalemark

@@ -108,7 +108,8 @@ class ResNet : public ImageModel {
       return at::cat(parts);
     }
     at::Tensor x = stage == 0 ? stem(images) : features(images, stage - 1);
-    for (const auto& block : stages_[stage]) x = block->forward(x);
+    for (const auto& block : stages_[stage])
+      x = run_block(gate_holder_, {x}, [block](const auto& in) { return block->forward(in[0]); });
     return x;
   }
 

@@ -132,10 +132,16 @@ class Transformer : public Model {
     const double p = is_training() ? options_.dropout : 0;
     at::Tensor memory = embed(batch.inputs, p);
     const at::Tensor mask = padding_mask(batch.padding, memory.scalar_type());
-    for (const auto& layer : encoder_) memory = layer->forward(memory, p, mask);
+    for (const auto& layer : encoder_)
+      memory = run_block(gate_holder_, {memory}, [layer, p, mask](const auto& in) {
+        return layer->forward(in[0], p, mask);
+      });
     memory = encoder_norm_->forward(memory);
     at::Tensor x = embed(batch.decoder_inputs, p);
-    for (const auto& layer : decoder_) x = layer->forward(x, memory, p, mask);
+    for (const auto& layer : decoder_)
+      x = run_block(gate_holder_, {x, memory}, [layer, p, mask](const auto& in) {
+        return layer->forward(in[0], in[1], p, mask);
+      });
     return embedding_->project(decoder_norm_->forward(x));
   }
 

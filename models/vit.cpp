@@ -57,7 +57,9 @@ class Vit : public ImageModel {
     const auto like_image = [&](const at::Tensor& leaf) { return leaf.to(image.scalar_type()); };
     at::Tensor x = at::cat({like_image(class_token_).expand({image.size(0), -1, -1}), image}, 1);
     x = dropout(x + like_image(positions_), p);
-    for (const auto& layer : layers_) x = layer->forward(x, p);
+    for (const auto& layer : layers_)
+      x = run_block(gate_holder_, {x},
+                    [layer, p](const auto& in) { return layer->forward(in[0], p); });
     return to_fp32(head_->forward(norm_->forward(x.select(1, 0))));
   }
 

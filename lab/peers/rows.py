@@ -36,6 +36,12 @@ TRAINING = (_ours(), Subject("pytorch"), Subject("pytorch+tcmalloc", tcmalloc=Tr
 INFERENCE = (_ours(), Subject("pytorch"), Subject("pytorch+tcmalloc", tcmalloc=True),
              Subject("compiled+tcmalloc", ("--compile",), tcmalloc=True))
 TWO_RANKS = (_ours(), Subject("ddp"), Subject("ddp+tcmalloc", tcmalloc=True))
+# As PyTorch divides training: the optimizer's state by ZeroRedundancyOptimizer, or everything by FSDP2.
+SHARDED = (_ours("scalemark none"), _ours("scalemark optimizer", ("--shard", "optimizer")),
+           _ours("scalemark parameters", ("--shard", "parameters")),
+           Subject("ddp+tcmalloc", tcmalloc=True),
+           Subject("zero1+tcmalloc", ("--shard", "optimizer"), tcmalloc=True),
+           Subject("fsdp2+tcmalloc", ("--shard", "parameters"), tcmalloc=True))
 # DDP with its own buckets of 25 MiB, and with those of scalemark's size, which suit a slow link better.
 TWO_HOSTS = (_ours("scalemark none", ("--overlap", "none")),
              _ours("scalemark backward", ("--overlap", "backward")),
@@ -66,6 +72,12 @@ def against_compiled(goal):
 
 def against_ddp(goal):
     return (Comparison("scalemark", _names(TWO_RANKS), goal),)
+
+
+def among_shards(optimizer, parameters):
+    return (Comparison("scalemark none", ("ddp+tcmalloc",)),
+            Comparison("scalemark optimizer", ("zero1+tcmalloc",), optimizer),
+            Comparison("scalemark parameters", ("fsdp2+tcmalloc",), parameters))
 
 
 def between_hosts(backward, step, backward_bf16_wire, step_bf16_wire):
@@ -116,6 +128,8 @@ def _two(**facts):
 _INFERENCE = {"subjects": INFERENCE, "inference": True}
 _SHARED = _two(subjects=TWO_RANKS, network=SHARED_MEMORY)
 _HOSTS = _two(subjects=TWO_HOSTS, network=NETLAB)
+_SHARDS = _two(subjects=SHARDED, network=SHARED_MEMORY)
+_SHARDS_BETWEEN_HOSTS = _two(subjects=SHARDED, network=NETLAB)
 _REDUCERS = _two(subjects=REDUCERS, network=SHARED_MEMORY)
 _TOKENS = {"image_size": None, "sequence_length": 64}
 _SENTENCES = {"image_size": None, "sequence_length": 128}
@@ -130,6 +144,10 @@ ROWS = {row.name: row for row in (
     Row("bert_large bf16", "bert_large", "bf16", 4, against_pytorch(1.30, 1.20), **_SENTENCES),
     Row("gpt2 bf16", "gpt2", "bf16", 4, against_pytorch(None, 1.40), **_TEXT),
     Row("llama_125m bf16", "llama_125m", "bf16", 4, against_pytorch(None, 1.40), **_TEXT),
+    Row("gpt2 bf16 shards", "gpt2", "bf16", 4, among_shards(1.25, 1.25), **_SHARDS, **_TEXT),
+    Row("llama_125m bf16 shards", "llama_125m", "bf16", 4, among_shards(1.25, 1.25), **_SHARDS, **_TEXT),
+    Row("llama_125m bf16 shards 1gbit", "llama_125m", "bf16", 4, among_shards(None, None), **_SHARDS_BETWEEN_HOSTS,
+        **_TEXT),
     Row("resnet50 fp32 inference", "resnet50", "fp32", 16, against_compiled(1.05), **_INFERENCE),
     Row("resnet50 bf16 inference", "resnet50", "bf16", 16, against_compiled(1.08), **_INFERENCE),
     Row("resnet50 fp32 2 ranks", "resnet50", "fp32", 8, against_ddp(1.10), **_SHARED),

@@ -93,15 +93,18 @@ class Product : public torch::autograd::Function<Product> {
 at::Tensor linear_in_place(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
                            const LayerGate& holder, Activation activation) {
   ParameterGate& gate = *holder->gate;
-  const auto factor = [&] { return activated_anew(x, activation); };
+  const bool fused = suits_activation(x, activation);  // with the same bits in either mode
+  const auto factor = [&] {
+    return fused ? activation_fused(x, activation) : activated_anew(x, activation);
+  };
   if (!at::GradMode::is_enabled()) return linear_product(factor(), gate.compute_weight(leaf), bias);
-  if (!gate.takes_gradient(leaf)) return at::linear(factor(), gate.compute_weight(leaf), bias);
-  const bool anew = suits_activation(x, activation);
+  if (!gate.takes_gradient(leaf))
+    return at::linear(activated_anew(x, activation), gate.compute_weight(leaf), bias);
   // The weight is made part of the graph, since it may be the only input that needs a gradient.
   return Product::apply(
-      anew ? x : factor(), bias.defined() ? std::optional(bias) : std::nullopt,
+      fused ? x : factor(), bias.defined() ? std::optional(bias) : std::nullopt,
       gate.compute_weight(leaf),
-      c10::make_intrusive<Place>(leaf, holder, anew ? activation : Activation::none));
+      c10::make_intrusive<Place>(leaf, holder, fused ? activation : Activation::none));
 }
 
 namespace {

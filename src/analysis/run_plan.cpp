@@ -1,8 +1,9 @@
 // Computes the plan of a run or a curve from its configuration.
 #include "analysis/run_plan.hpp"
 
+#include <algorithm>
+
 #include "config/curves.hpp"
-#include "measure/bus_bandwidth.hpp"
 #include "models/catalog.hpp"
 
 namespace scalemark {
@@ -48,10 +49,13 @@ bool two_bytes(Precision precision) {
   return precision == Precision::bf16 || precision == Precision::fp16;
 }
 
-/// Activations grow with the micro-batch, the length or the image, and halve in bf16 and fp16.
+/// Activations grow with the micro-batch, the length or the image, and halve in bf16 and fp16. With
+/// --recompute there are those of one layer, and the inputs of all.
 double activation_bytes(const ResolvedConfig& config, const ModelFacts& facts,
                         std::int64_t samples) {
   double each = facts.activation_bytes;
+  if (config.recompute != Recompute::none)
+    each -= facts.recomputed_bytes * static_cast<double>(facts.blocks - 1);
   if (facts.sequence_length > 0)
     each *=
         static_cast<double>(*config.sequence_length) / static_cast<double>(facts.sequence_length);
@@ -72,19 +76,103 @@ EmbeddingBytes embedding_of(const ResolvedConfig& config, const ModelFacts& fact
   return embedding_bytes(tables, config.embedding_gradients, config.tied_gradient, ranks);
 }
 
+constexpr double kLibraryBytes = 1LL << 30;  ///< of libraries and their working space, about
+
+std::int64_t bucket_bytes(const ResolvedConfig& config) {
+  const double mib = config.bucket_mb.value_or(default_bucket_mb(config.device == Device::cuda));
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(mib * (1 << 20)));
+}
+
+/// Returns fp32 bytes as they are sent.
+std::int64_t payload_of(const ResolvedConfig& config, std::int64_t bytes) {
+  return config.wire_dtype == WireDtype::fp32 ? bytes : bytes / 2;
+}
+
 /// Tables whose gradients are gathered have none among the allreduced ones. A 2-byte type halves
 /// the latter.
 std::int64_t wire_bytes(const ResolvedConfig& config, const PointPlan& plan) {
   std::int64_t tables = 0;
   for (const TableFacts& table : embedding_tables(*find_model(config.model), 1, 1))
     tables += 4 * table.rows * table.width;
-  const std::int64_t reduced = plan.gradient_bytes - tables + plan.embedding.dense_bytes;
-  const std::int64_t payload = config.wire_dtype == WireDtype::fp32 ? reduced : reduced / 2;
+  const std::int64_t payload =
+      payload_of(config, plan.gradient_bytes - tables + plan.embedding.dense_bytes);
   return 2 * (plan.ranks - 1) * payload / plan.ranks +
          (plan.ranks - 1) * plan.embedding.gathered_bytes / plan.ranks;
 }
 
+std::vector<CollectivePlan> whole_collectives(const ResolvedConfig& config, const PointPlan& plan) {
+  const std::int64_t bucket = bucket_bytes(config);
+  const std::int64_t gathered = plan.embedding.gathered_bytes;
+  const std::int64_t of_gathers = gathered > 0 ? ring_allgather_bytes(gathered, plan.ranks) : 0;
+  const std::int64_t sums = plan.wire_bytes_per_step - of_gathers;
+  std::vector<CollectivePlan> plans{{Collective::allreduce,
+                                     (plan.gradient_bytes + bucket - 1) / bucket,
+                                     sums * plan.ranks / (2 * (plan.ranks - 1)), sums}};
+  if (gathered > 0) plans.push_back({Collective::allgather, 2, gathered, of_gathers});
+  return plans;
+}
+
+/// What --shard changes in a plan of whole tensors. Of a bucket in a 2-byte type that arrives in
+/// blocks, each rank keeps the fp32 masters of its own block.
+void divide(PointPlan& plan, const ResolvedConfig& config, const ModelFacts& facts) {
+  const std::int64_t n = plan.ranks, whole = plan.weight_bytes, wire = payload_of(config, whole);
+  const std::int64_t read = plan.shadow_bytes > 0 ? plan.shadow_bytes : whole;
+  const bool by_blocks = config.shard == Shard::parameters;
+  const std::int64_t block = std::max<std::int64_t>(facts.block_parameters, 1);
+  const std::int64_t in_blocks = by_blocks ? facts.blocks * facts.block_parameters : 0;
+  const std::int64_t outside = facts.parameters - in_blocks;
+  const auto of_bucket = [&](std::int64_t bytes) { return bytes / n; };
+  const std::int64_t bytes_of_weight = read / facts.parameters;
+
+  plan.optimizer_bytes = of_bucket(plan.optimizer_bytes);
+  if (plan.shadow_bytes > 0) {
+    plan.weight_bytes = of_bucket(whole);
+    if (by_blocks) plan.shadow_bytes = of_bucket(read);
+  } else if (by_blocks) {
+    plan.weight_bytes = of_bucket(whole);
+  }
+  plan.kept_bytes = of_bucket(plan.kept_bytes);
+  const std::int64_t bucket = bucket_bytes(config);
+  const std::int64_t largest_table = facts.vocabulary * facts.width * 4;
+  if (config.shard == Shard::optimizer) {
+    plan.gradient_bytes += of_bucket(whole);
+  } else {
+    plan.gradient_bytes = of_bucket(whole) * (plan.batch.micro_batches() > 1 ? 2 : 1);
+    // Two sums on their way and one bucket that fills.
+    plan.scattered_bytes = std::min(
+        whole, std::max(3 * std::max(bucket, by_blocks ? 4 * block : 0), largest_table + bucket));
+  }
+  if (by_blocks) plan.gathered_bytes = bytes_of_weight * (outside + std::min(in_blocks, 3 * block));
+
+  const std::int64_t passes = config.shard == Shard::optimizer ? 1 : plan.batch.micro_batches();
+  const std::int64_t buckets = by_blocks ? facts.blocks + (outside * 4 + bucket - 1) / bucket + 1
+                                         : (whole + bucket - 1) / bucket + 1;
+  CollectivePlan sums{Collective::reduce_scatter, passes * buckets, passes * wire, 0},
+      weights{Collective::allgather, buckets, read, 0};
+  if (by_blocks) {  // the last block stays from the forward pass to the backward pass
+    const std::int64_t again = facts.blocks > 0 ? 2 * facts.blocks - 1 : 0;
+    const std::int64_t rest = buckets - facts.blocks;
+    weights.messages = rest + passes * again;
+    weights.bytes = bytes_of_weight * (outside + passes * again * facts.block_parameters);
+  }
+  plan.collectives = {sums, weights};
+  plan.wire_bytes_per_step = 0;
+  for (CollectivePlan& one : plan.collectives) {
+    one.wire_bytes = ring_allgather_bytes(one.bytes, n);
+    plan.wire_bytes_per_step += one.wire_bytes;
+  }
+}
+
+Json collective_json(const CollectivePlan& plan) {
+  return {{"collective", to_string(plan.collective)},
+          {"messages", plan.messages},
+          {"bytes", plan.bytes},
+          {"wire_bytes", plan.wire_bytes}};
+}
+
 Json point_json(const PointPlan& plan) {
+  Json collectives = Json::array();
+  for (const CollectivePlan& one : plan.collectives) collectives.push_back(collective_json(one));
   return {{"ranks", plan.ranks},
           {"global_batch_size", plan.batch.global_batch_size},
           {"batch_size_per_rank", plan.batch.batch_size_per_rank},
@@ -99,9 +187,13 @@ Json point_json(const PointPlan& plan) {
           {"embedding_buffer_bytes", plan.embedding.buffer_bytes()},
           {"embedding_wire_bytes_per_step", plan.embedding.wire_bytes},
           {"optimizer_bytes", plan.optimizer_bytes},
+          {"gathered_bytes", plan.gathered_bytes},
+          {"scattered_bytes", plan.scattered_bytes},
           {"activation_bytes", plan.activation_bytes > 0 ? Json(plan.activation_bytes) : Json()},
           {"memory_bytes", plan.memory_bytes()},
-          {"wire_bytes_per_step", plan.wire_bytes_per_step}};
+          {"fits", plan.fits ? Json(*plan.fits) : Json()},
+          {"wire_bytes_per_step", plan.wire_bytes_per_step},
+          {"collectives", std::move(collectives)}};
 }
 
 }  // namespace
@@ -109,7 +201,8 @@ Json point_json(const PointPlan& plan) {
 double PointPlan::memory_bytes() const {
   const std::int64_t gathered = ranks > 1 ? embedding.gathered_bytes : 0;  // else its own alone
   return static_cast<double>(weight_bytes + gradient_bytes + optimizer_bytes + shadow_bytes +
-                             kept_bytes + embedding.own_bytes + gathered) +
+                             kept_bytes + gathered_bytes + scattered_bytes + embedding.own_bytes +
+                             gathered) +
          activation_bytes;
 }
 
@@ -130,6 +223,12 @@ PointPlan plan_point(const ResolvedConfig& config, std::int64_t ranks, bool keep
   plan.activation_bytes = activation_bytes(config, facts, plan.batch.micro_batch_size);
   plan.embedding = embedding_of(config, facts, plan.batch, ranks);
   plan.wire_bytes_per_step = wire_bytes(config, plan);
+  if (config.shard != Shard::none && ranks > 1)
+    divide(plan, config, facts);
+  else if (ranks > 1)
+    plan.collectives = whole_collectives(config, plan);
+  if (config.device_memory)
+    plan.fits = plan.memory_bytes() + kLibraryBytes <= *config.device_memory * (1LL << 30);
   return plan;
 }
 

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "config/run_config.hpp"
 #include "json.hpp"
+#include "measure/bus_bandwidth.hpp"
 
 namespace scalemark {
 
@@ -35,6 +37,14 @@ struct EmbeddingBytes {
 EmbeddingBytes embedding_bytes(const std::vector<TableLookups>& tables, EmbeddingGradients strategy,
                                TiedGradient tied, std::int64_t ranks);
 
+/// What a rank starts and sends in a step by one collective, its payload and what a ring sends of
+/// it.
+struct CollectivePlan {
+  Collective collective;
+  std::int64_t messages = 0;  ///< about: buckets are closed where a parameter ends
+  std::int64_t bytes = 0, wire_bytes = 0;
+};
+
 /// One point of the plan; bytes are of one rank.
 struct PointPlan {
   std::int64_t ranks = 1;
@@ -44,11 +54,16 @@ struct PointPlan {
   std::int64_t gradient_bytes = 0;
   std::int64_t optimizer_bytes = 0;
   std::int64_t shadow_bytes = 0;  ///< weights in the compute dtype
-  std::int64_t kept_bytes = 0;    ///< of `scale`: the weights that every measurement starts from
-  double activation_bytes = 0;    ///< of one micro-batch, about; 0: unknown
-  EmbeddingBytes embedding;       ///< of its buffer, dense_bytes are among gradient_bytes
+  /// With --shard: whole weights and gradients that exist while they are in use, at most.
+  std::int64_t gathered_bytes = 0, scattered_bytes = 0;
+  std::int64_t kept_bytes = 0;  ///< of `scale`: the weights that every measurement starts from
+  double activation_bytes = 0;  ///< of one micro-batch, about; 0: unknown
+  EmbeddingBytes embedding;     ///< of its buffer, dense_bytes are among gradient_bytes
   std::int64_t wire_bytes_per_step = 0;  ///< sent by a ring allreduce, or by its narrow form, and
                                          ///< by a ring allgather of embeddings' rows
+
+  std::vector<CollectivePlan> collectives = {};
+  std::optional<bool> fits = {};  ///< in --device_memory
 
   double memory_bytes() const;  ///< all of them but the wire
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
+#include "measure/samples.hpp"
 
 namespace scalemark {
 
@@ -16,7 +17,8 @@ namespace scalemark {
 struct OperationLoad {
   bool of_table = false;   ///< gradients of an embedding table
   int bucket = -1;         ///< the bucket that it sums; -1: none
-  std::int64_t bytes = 0;  ///< bytes of this rank in the wire type
+  std::int64_t bytes = 0;  ///< of the whole buffer, in the wire type
+  Collective collective = Collective::allreduce;
 };
 
 /// The load and the times of an operation of one step.
@@ -30,9 +32,12 @@ struct LoggedOperation {
 struct CommunicationTimes {
   std::vector<double>
       wait_seconds;  ///< for each step: nothing was computed because a result was missing
-  double communication_seconds = 0;  ///< sum of: first operation posted to last one done
-  double table_seconds = 0;          ///< sum of: the longest that carries gradients of tables
-  std::vector<LoggedOperation> operations;  ///< each by itself, where they are kept
+  /// Sum of: first operation posted to last one done. Where a step also awaits those that the step
+  /// before has started: the time in which one or more were under way.
+  double communication_seconds = 0;
+  double table_seconds = 0;  ///< sum of: the longest that carries gradients of tables
+  std::vector<CollectiveSamples> collectives;  ///< sums; those that were used
+  std::vector<LoggedOperation> operations;     ///< each by itself, where they are kept
 };
 
 /// Collects the operations of each step and returns their times once they are known.
@@ -56,6 +61,7 @@ class CommunicationLog {
     double wait_seconds = 0;
   };
 
+  void add(const CollectiveSamples& of_step, Collective collective);
   void read();
   bool read(const Step& step);
 

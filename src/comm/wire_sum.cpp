@@ -66,7 +66,7 @@ void round_in_place(const HalfLoops& loops, float* values, std::size_t count) {
 
 }  // namespace
 
-Shard shard_of(std::size_t count, int ranks, int rank) {
+Block block_of(std::size_t count, int ranks, int rank) {
   const auto p = static_cast<std::size_t>(ranks), r = static_cast<std::size_t>(rank);
   const std::size_t shorter = count / p, longer = count % p;
   const auto first = [&](std::size_t shard) { return shard * shorter + std::min(shard, longer); };
@@ -178,7 +178,8 @@ void ShardSum::add_up() {
             (rank == peers_.rank ? rounded(rank) : received_rounded(rank)) + first;
         (rank == 0 ? loops_->widen : loops_->add)(values, sum, n);
       } else {
-        const float* const values = (rank == peers_.rank ? values_of(rank) : received(rank)) + first;
+        const float* const values =
+            (rank == peers_.rank ? values_of(rank) : received(rank)) + first;
         if (rank == 0)
           std::memcpy(sum, values, n * sizeof *sum);
         else

@@ -26,11 +26,11 @@ struct Peers {
 
 /// Elements [first, last) of a shard: `count` elements over `ranks` ranks. The first shards are
 /// longer by one where it does not divide.
-struct Shard {
+struct Block {
   std::size_t first, last;
   std::size_t count() const { return last - first; }
 };
-Shard shard_of(std::size_t count, int ranks, int rank);
+Block block_of(std::size_t count, int ranks, int rank);
 
 /// One allreduce, in place, in three stages. Every rank sends each peer its shard, sums its own one
 /// over all ranks, and sends the sum to all: n - s elements and then (P - 1) s for a shard of s,
@@ -52,7 +52,7 @@ class WireSum {
   std::vector<MPI_Request> scatter();
   std::vector<MPI_Request> sum_and_gather();
   void widen();
-  Shard shard(int rank) const { return shard_of(count_, peers_.size, rank); }
+  Block shard(int rank) const { return block_of(count_, peers_.size, rank); }
   /// Returns where the values of `rank` for this rank's shard are stored.
   std::uint16_t* contribution(int rank);
 
@@ -91,7 +91,9 @@ class ShardSum {
   }
   /// Returns the rounded values of this rank's part of a block, in the first half of their own
   /// memory, and the place of those that `rank` sends, in the second half of its block.
-  std::uint16_t* rounded(int rank) const { return reinterpret_cast<std::uint16_t*>(values_of(rank)); }
+  std::uint16_t* rounded(int rank) const {
+    return reinterpret_cast<std::uint16_t*>(values_of(rank));
+  }
   std::uint16_t* received_rounded(int rank) const { return rounded(rank) + part_.count; }
   /// Returns the place of the fp32 values that `rank` sends.
   float* received(int rank) const {

@@ -30,6 +30,7 @@ ResolvedConfig single(ResolvedConfig config) {
   config.more_models.clear();
   config.more_precisions.clear();
   config.more_reducers.clear();
+  config.more_shards.clear();
   config.more_batch_sizes.clear();
   config.more_global_batch_sizes.clear();
   config.batch_per_precision = false;
@@ -48,24 +49,27 @@ std::vector<CurveConfig> curves_of(const ResolvedConfig& config) {
   const std::vector<Precision> precisions = whole(config.precision, config.more_precisions);
   std::vector<CurveConfig> curves;
   const auto add = [&](const ResolvedConfig& of_model, Precision precision, Reducer reducer,
-                       const Batch& batch) {
+                       Shard shard, const Batch& batch) {
     std::vector<std::string> names;
     if (!config.more_models.empty()) names.push_back(of_model.model);
     if (precisions.size() > 1) names.push_back(to_string(precision));
     if (!config.more_reducers.empty()) names.push_back(to_string(reducer));
+    if (!config.more_shards.empty()) names.push_back(to_string(shard));
     if (many_batches) names.push_back(fmt::format("b{}", *batch));
     curves.push_back({join(names, "-"), single(of_model)});
     ResolvedConfig& curve = curves.back().config;
     curve.precision = precision;
     curve.reducer = reducer;
+    curve.shard = shard;
     (by_rank ? curve.batch_size : curve.global_batch_size) = batch;
   };
   for (const std::string& model : whole(config.model, config.more_models))
     for (std::size_t p = 0; p < precisions.size(); ++p)
       for (const Reducer reducer : whole(config.reducer, config.more_reducers))
-        for (std::size_t b = 0; b < batches.size(); ++b)
-          if (!config.batch_per_precision || p == b)
-            add(config.of_model(model), precisions[p], reducer, batches[b]);
+        for (const Shard shard : whole(config.shard, config.more_shards))
+          for (std::size_t b = 0; b < batches.size(); ++b)
+            if (!config.batch_per_precision || p == b)
+              add(config.of_model(model), precisions[p], reducer, shard, batches[b]);
   return curves;
 }
 

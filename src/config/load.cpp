@@ -429,17 +429,21 @@ void check_groups(const WholeConfig& whole) {
   });
 }
 
-/// Checks the other values of lists of models and reducers. The warnings of the first one have been
-/// kept.
+/// Checks the other values of lists of models, reducers and shards. The warnings of the first one
+/// have been kept.
 void check_others(const Layers& layers, const ResolvedConfig& resolved, Command command) {
-  if (resolved.more_models.empty() && resolved.more_reducers.empty()) return;
+  if (resolved.more_models.empty() && resolved.more_reducers.empty() &&
+      resolved.more_shards.empty())
+    return;
   std::vector<std::string> told;
   for (const CurveConfig& curve : curves_of(resolved)) {
     RunConfig given = layers.given;
     given.model = curve.config.model;
     given.reducer = curve.config.reducer;
+    given.shard = curve.config.shard;
     given.more_models.clear();
     given.more_reducers.clear();
+    given.more_shards.clear();
     check_groups({given, ResolvedConfig(given), *find_model(given.model), command, told});
   }
 }

@@ -6,21 +6,11 @@
 namespace scalemark {
 
 std::string_view to_string(Collective collective) {
-  switch (collective) {
-    case Collective::allreduce:
-      return "allreduce";
-    case Collective::allgather:
-      return "allgather";
-    case Collective::alltoall:
-      return "alltoall";
-    case Collective::broadcast:
-      break;
-  }
-  return "broadcast";
+  return names_of(collective)[static_cast<std::size_t>(collective)];
 }
 
 std::int64_t collective_bytes(Collective collective, std::int64_t asked, int ranks) {
-  const bool blocks = collective == Collective::allgather || collective == Collective::alltoall;
+  const bool blocks = collective != Collective::allreduce && collective != Collective::broadcast;
   const std::int64_t unit = blocks ? 4 * static_cast<std::int64_t>(ranks) : 4;
   return std::max(unit, asked / unit * unit);
 }
@@ -36,6 +26,7 @@ double bus_factor(Collective collective, int ranks) {
       return 2 * (n - 1) / n;
     case Collective::allgather:
     case Collective::alltoall:
+    case Collective::reduce_scatter:
       return (n - 1) / n;
     case Collective::broadcast:
       break;

@@ -8,9 +8,13 @@
 
 namespace scalemark {
 
-enum class Collective { allreduce, allgather, alltoall, broadcast };
+enum class Collective { allreduce, allgather, alltoall, broadcast, reduce_scatter };
 inline constexpr std::array kCollectives{Collective::allreduce, Collective::allgather,
                                          Collective::alltoall, Collective::broadcast};
+constexpr auto names_of(Collective) {
+  return std::array<std::string_view, 5>{"allreduce", "allgather", "alltoall", "broadcast",
+                                         "reduce_scatter"};
+}
 std::string_view to_string(Collective collective);
 
 /// Returns the bytes of a collective of fp32 elements for which `asked` bytes were asked. The

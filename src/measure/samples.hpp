@@ -9,6 +9,7 @@
 
 #include "config/names.hpp"
 #include "config/run_config.hpp"
+#include "measure/bus_bandwidth.hpp"
 
 namespace scalemark {
 
@@ -55,6 +56,14 @@ struct EmbeddingSamples {
   double exchange_seconds =
       0;                       ///< the longest of the operations of a step, from post to completion
   double densify_seconds = 0;  ///< adding rows into dense gradients
+};
+
+/// Sums up, over the steps of its measured loop, what one collective cost a rank.
+struct CollectiveSamples {
+  Collective collective = Collective::allreduce;
+  double messages = 0, bytes = 0;  ///< started; payload
+  double wait_seconds = 0;         ///< nothing was computed because a result was missing
+  double seconds = 0;              ///< one or more of them were under way
 };
 
 /// Describes the checkpoints that a rank wrote in the measured loop.
@@ -106,8 +115,9 @@ struct Samples {
   double communication_seconds =
       0;  ///< sum over steps: first bucket posted to last bucket complete
   StopReason stop_reason = StopReason::num_batches;
-  std::optional<LossScaling> loss_scaling;  ///< set with fp16
-  EmbeddingSamples embedding;               ///< `rows` is empty without embedding tables
+  std::vector<CollectiveSamples> collectives;  ///< empty: the reducer does not tell
+  std::optional<LossScaling> loss_scaling;     ///< set with fp16
+  EmbeddingSamples embedding;                  ///< `rows` is empty without embedding tables
   CheckpointSamples checkpoints;
   InputSamples input;
   std::optional<ServerSamples> server;  ///< set with --mode server

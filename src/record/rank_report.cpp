@@ -116,6 +116,17 @@ struct Description<InputSamples> {
 };
 
 template <>
+struct Description<CollectiveSamples> {
+  static void of(Fields& fields) {
+    fields.add("collective", &CollectiveSamples::collective);
+    fields.add("messages", &CollectiveSamples::messages);
+    fields.add("bytes", &CollectiveSamples::bytes);
+    fields.add("wait_seconds", &CollectiveSamples::wait_seconds);
+    fields.add("seconds", &CollectiveSamples::seconds);
+  }
+};
+
+template <>
 struct Description<ServerSamples> {
   static void of(Fields& fields) {
     fields.add("arrival_rate", &ServerSamples::arrival_rate);
@@ -140,6 +151,7 @@ void Description<Samples>::of(Fields& fields) {
   fields.add("paused_seconds", &Samples::paused_seconds);
   fields.add("warm_up_seconds", &Samples::warm_up_seconds);
   fields.add("communication_seconds", &Samples::communication_seconds);
+  fields.add("collectives", &Samples::collectives);
   fields.add("loss_scaling", &Samples::loss_scaling);
   fields.add("stop_reason", &Samples::stop_reason);
   fields.add("embedding", &Samples::embedding);

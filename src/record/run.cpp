@@ -70,6 +70,25 @@ void Embedding::describe(Fields& fields) {
       .at_least(0);
 }
 
+void CollectiveCost::describe(Fields& fields) {
+  fields.add("collective", &CollectiveCost::collective, "what ranks do together")
+      .one_of({"allreduce", "reduce_scatter", "allgather"});
+  fields.add("messages_per_step", &CollectiveCost::messages_per_step, "collectives started")
+      .at_least(0);
+  fields.add("bytes_per_step", &CollectiveCost::bytes_per_step, "payload")
+      .unit("bytes")
+      .at_least(0);
+  fields.add("wire_bytes_per_step", &CollectiveCost::wire_bytes_per_step, "sent, as by a ring")
+      .unit("bytes")
+      .at_least(0);
+  fields.add("total_seconds", &CollectiveCost::total_seconds, "one or more of them are under way")
+      .unit("s")
+      .at_least(0);
+  fields.add("wait_seconds", &CollectiveCost::wait_seconds, "nothing is computed for want of them")
+      .unit("s")
+      .at_least(0);
+}
+
 void Communication::describe(Fields& fields) {
   fields
       .add("communicator", &Communication::communicator,
@@ -92,6 +111,9 @@ void Communication::describe(Fields& fields) {
   fields.add("overlap", &Communication::overlap, "`--overlap`")
       .one_of({"none", "backward", "step"})
       .column(30, "overlap");
+  fields.add("shard", &Communication::shard, "what is divided among the ranks: `--shard`")
+      .one_of({"none", "optimizer", "gradients", "parameters"})
+      .since(11);
   fields
       .add("bucket_mb", &Communication::bucket_mb,
            "size at which a bucket of gradients is closed: `--bucket_mb`, or what the device takes "
@@ -146,6 +168,7 @@ void Communication::describe(Fields& fields) {
       .above(0)
       .otherwise("no run without communication was measured on these ranks")
       .column(40, "baseline_throughput", "of the same ranks without communication");
+  fields.add("collectives", &Communication::collectives, "the same, each by itself").since(11);
   fields.add("embedding", &Communication::embedding,
              "[gradients of embedding tables](measurements.md#gradients-of-embeddings)");
 }

@@ -34,11 +34,19 @@ struct Embedding {
   Known<double> exchange_seconds, densify_seconds;
   static void describe(Fields& fields);
 };
+/// What one collective costs a step of a rank, mean.
+struct CollectiveCost {
+  std::string collective;
+  double messages_per_step = 0, bytes_per_step = 0, wire_bytes_per_step = 0;
+  double total_seconds = 0, wait_seconds = 0;
+  static void describe(Fields& fields);
+};
 /// Per step and rank.
 struct Communication {
   std::string communicator;
   Known<std::string> transport, algorithm;
   std::string reducer, wire_dtype, overlap;
+  Known<std::string> shard;
   Known<double> bucket_mb;
   std::int64_t bytes_per_step = 0, wire_bytes_per_step = 0;
   Known<double> nic_bytes_per_step;
@@ -47,6 +55,7 @@ struct Communication {
   Known<double> total_seconds, exposed_seconds;
   Known<std::string> exposed_method;
   Known<double> overlap_fraction, baseline_throughput;
+  Known<std::vector<CollectiveCost>> collectives;
   Known<Embedding> embedding;
   static void describe(Fields& fields);
 };

@@ -77,6 +77,35 @@ void set_exposed(record::Communication& communication, const RunFacts& facts,
       told && known ? Known(std::clamp(1.0 - exposed / metrics.communication, 0.0, 1.0)) : untold;
 }
 
+/// Returns the means over ranks and steps of each collective.
+Known<std::vector<record::CollectiveCost>> collectives_of(
+    const record::Communication& communication, const RunFacts& facts,
+    const std::vector<RankReport>& reports, const RunMetrics& metrics) {
+  if (const std::string why = why_no_exposed(communication, facts, metrics); !why.empty())
+    return Unknown{why};
+  std::vector<record::CollectiveCost> costs;
+  const double share =
+      1 / static_cast<double>(metrics.step_seconds.size()) / static_cast<double>(reports.size());
+  for (const RankReport& report : reports)
+    for (const CollectiveSamples& samples : report.samples.collectives) {
+      const std::string name(to_string(samples.collective));
+      auto cost = std::ranges::find(costs, name, &record::CollectiveCost::collective);
+      if (cost == costs.end())
+        cost = costs.insert(cost, record::CollectiveCost{.collective = name});
+      cost->messages_per_step += share * samples.messages;
+      cost->bytes_per_step += share * samples.bytes;
+      cost->total_seconds += share * samples.seconds;
+      cost->wait_seconds += share * samples.wait_seconds;
+    }
+  if (costs.empty()) return Unknown{"the communicator does not tell collectives apart"};
+  for (record::CollectiveCost& cost : costs) {
+    const double passes = cost.collective == "allreduce" ? 2 : 1;
+    cost.wire_bytes_per_step =
+        passes * cost.bytes_per_step * (facts.world_size - 1) / facts.world_size;
+  }
+  return costs;
+}
+
 /// Mean over ranks and steps.
 double mean_of(const std::vector<RankReport>& reports, std::size_t steps,
                double EmbeddingSamples::*sum) {
@@ -125,6 +154,7 @@ record::Communication communication_of(const ResolvedConfig& config, const RunFa
   communication.reducer = facts.reducer;
   communication.wire_dtype = facts.wire_dtype;
   communication.overlap = to_string(*config.overlap);
+  communication.shard = to_string(config.shard);
   communication.bucket_mb = config.bucket_mb.value_or(default_bucket_mb(facts.device == "cuda"));
   communication.bytes_per_step = facts.bytes_per_step + rows.bytes;
   communication.wire_bytes_per_step = facts.wire_bytes_per_step + rows.wire_bytes;
@@ -134,6 +164,7 @@ record::Communication communication_of(const ResolvedConfig& config, const RunFa
             steps == 0 ? 0 : steps + static_cast<double>(config.num_warmup_batches));
   set_exposed(communication, facts, metrics);
   if (facts.baseline_throughput) communication.baseline_throughput = *facts.baseline_throughput;
+  communication.collectives = collectives_of(communication, facts, reports, metrics);
   communication.embedding = embedding_of(facts, reports, metrics);
   return communication;
 }

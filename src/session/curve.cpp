@@ -37,9 +37,17 @@ Curve::Curve(Session& session, MeasuredConfig measured, CurveFiles* files, Trace
   plan_ = curve_segments(ranks, config().repeats, config().baseline, config().seed);
   runs_ = plan_.size();
   resume();
-  session.world.watchdog().enter("model");
-  trainer_ =
-      std::make_unique<Trainer>(config(), *session.device, session.world, points_.back().batch);
+  make_trainer(session.world, points_.back().batch);
+}
+
+/// Makes the model that the following points train, where the one before can't serve: weights that
+/// are divided among ranks are those of one number of ranks.
+void Curve::make_trainer(RankGroup& ranks, const BatchPlan& batch) {
+  if (trainer_ && (config().shard == Shard::none || trainer_ranks_ == ranks.size())) return;
+  session_.world.watchdog().enter("model");
+  trainer_.reset();
+  trainer_ = std::make_unique<Trainer>(config(), *session_.device, ranks, batch);
+  trainer_ranks_ = ranks.size();
   trainer_->keep_initial_weights();
 }
 
@@ -200,6 +208,7 @@ std::optional<RunResult> Curve::measure_here(const CurveSegment& segment, Point&
     baseline = BaselineRate{last.rate(), last.step_seconds_mean};
   }
   if (progress_) progress_->start();
+  make_trainer(group.ranks, point.batch);
   trainer_->set_batch(point.batch);
   StepPrinter printer(session_, point.runs.ranks,
                       trainer_->units_per_step_of_rank() * point.runs.ranks);

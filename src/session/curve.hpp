@@ -52,6 +52,7 @@ class Curve {
   std::string title(const CurveSegment& segment) const;
   Status measure(const CurveSegment& segment);
   void await_point(bool takes_part);
+  void make_trainer(RankGroup& ranks, const BatchPlan& batch);
   std::optional<RunResult> measure_here(const CurveSegment& segment, Point& point, RunGroup& group);
   void trace(const CurveSegment& segment, std::optional<RunResult>& run);
   void keep(const CurveSegment& segment, Point& point, const RunResult& run);
@@ -69,6 +70,7 @@ class Curve {
   std::vector<Point> points_;
   std::vector<CurveSegment> plan_;  ///< of what is left to measure
   std::unique_ptr<Trainer> trainer_;
+  int trainer_ranks_ = 0;  ///< that made it
   std::optional<PlanProgress> progress_;
   NoiseSummary noise_;
   std::vector<diagnosis::RunEvidence> evidence_;  ///< of runs with communication, at rank 0

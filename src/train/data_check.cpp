@@ -88,11 +88,45 @@ void check_gathers(Communicator& communicator, DeviceBackend& device, int rank) 
   }
 }
 
+/// Checks the collectives of a division on its own buffers: a bucket's gradients are scattered, and
+/// blocks gathered.
+void check_division(Communicator& communicator, FlatParameters& parameters, DeviceBackend& device,
+                    int rank, bool corrupt) {
+  const Division& division = parameters.division();
+  const auto buffer_of = [](const at::Tensor& tensor) {
+    return Buffer{tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), DataType::f32};
+  };
+  for (const Bucket& bucket : parameters.buckets()) {
+    const at::Tensor& whole = bucket.whole.gradients;
+    hold_memory(whole, true);
+    const std::vector<std::size_t> counts(static_cast<std::size_t>(division.ranks),
+                                          static_cast<std::size_t>(bucket.count));
+    if (device.device().is_cpu()) {
+      const Buffer all = buffer_of(whole), mine = buffer_of(bucket.gradients);
+      check_reduce_scatter(communicator, all, mine, rank, corrupt);
+      check_allgather(communicator, mine, all, counts, rank, false);
+    } else {
+      DeviceStagedCommunicator staged(communicator, device);
+      const at::Tensor host_all = at::empty({bucket.whole.count}, at::kFloat),
+                       host_mine = at::empty({bucket.count}, at::kFloat);
+      staged.pair(host_all, whole);
+      staged.pair(host_mine, bucket.gradients);
+      check_reduce_scatter(staged, buffer_of(host_all), buffer_of(host_mine), rank, corrupt);
+      check_allgather(staged, buffer_of(host_mine), buffer_of(host_all), counts, rank, false);
+    }
+    whole.zero_();  // padding must stay zero
+    bucket.gradients.zero_();
+    if (division.frees_gradients()) hold_memory(whole, false);
+  }
+}
+
 }  // namespace
 
 void check_gradient_buffers(Communicator& communicator, FlatParameters& parameters,
                             DeviceBackend& device, int rank, bool corrupt) {
   const at::NoGradGuard no_grad;
+  if (parameters.division().divides())
+    return check_division(communicator, parameters, device, rank, corrupt);
   if (device.device().is_cpu()) {
     check_allreduce(communicator, parameters.gradient_buffers(), rank, corrupt);
   } else {

@@ -99,9 +99,10 @@ void EmbeddingExchange::finish(std::size_t bucket) {
     for (auto& pending : gather.pending) {
       pending->wait();
       const bool indices = &pending == &gather.pending.front();
-      const at::Tensor mine = indices ? gather.rows->rows.indices() : gather.rows->rows.rows();
+      const at::Tensor& all = indices ? gather.all_indices : gather.all_rows;
       log_.add(std::move(pending),
-               {true, static_cast<int>(bucket), static_cast<std::int64_t>(mine.nbytes())});
+               {true, static_cast<int>(bucket), static_cast<std::int64_t>(all.nbytes()),
+                Collective::allgather});
     }
     gather.pending.clear();
     const double start = steady_seconds();

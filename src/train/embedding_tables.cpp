@@ -37,7 +37,11 @@ std::vector<EmbeddingTable> with_strategy(std::vector<EmbeddingTable> tables,
 void UseProbe::before_use(at::TensorList parameters) {
   for (const at::Tensor& leaf : parameters) {
     Uses& uses = uses_[leaf.unsafeGetTensorImpl()];
-    if (uses.first < 0) uses.first = announced_++;
+    if (uses.first < 0) {
+      uses.first = announced_++;
+      uses.block = block_;
+    }
+    if (uses.block != block_) uses.block = -1;
   }
 }
 
@@ -66,11 +70,25 @@ std::vector<EmbeddingTable> UseProbe::tables(const Model& model) const {
 
 std::vector<int> UseProbe::first_uses(const Model& model) const {
   std::vector<int> first;
-  for (const at::Tensor& leaf : model.parameters()) {
-    const auto found = uses_.find(leaf.unsafeGetTensorImpl());
-    first.push_back(found == uses_.end() ? -1 : found->second.first);
-  }
+  for (const at::Tensor& leaf : model.parameters()) first.push_back(uses_of(leaf).first);
   return first;
+}
+
+std::vector<int> UseProbe::blocks(const Model& model) const {
+  std::vector<int> blocks;
+  for (const at::Tensor& leaf : model.parameters()) blocks.push_back(uses_of(leaf).block);
+  return blocks;
+}
+
+std::vector<bool> UseProbe::computed_with(const Model& model) const {
+  std::vector<bool> computed;
+  for (const at::Tensor& leaf : model.parameters()) computed.push_back(uses_of(leaf).all > 0);
+  return computed;
+}
+
+UseProbe::Uses UseProbe::uses_of(const at::Tensor& leaf) const {
+  const auto found = uses_.find(leaf.unsafeGetTensorImpl());
+  return found == uses_.end() ? Uses() : found->second;
 }
 
 RowBuffer::RowBuffer(std::int64_t width, std::int64_t dense, const at::TensorOptions& fp32)

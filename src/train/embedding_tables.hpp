@@ -54,6 +54,8 @@ std::vector<EmbeddingTable> with_strategy(std::vector<EmbeddingTable> tables,
 class UseProbe : public ParameterGate {
  public:
   void before_use(at::TensorList parameters) override;
+  void begin_block() override { block_ = blocks_++; }
+  void end_block(const at::Tensor&) override { block_ = -1; }
   at::Tensor compute_weight(const at::Tensor& leaf) override;
   bool takes_rows(const at::Tensor& leaf) override;
 
@@ -62,13 +64,19 @@ class UseProbe : public ParameterGate {
   /// Returns for each parameter its place in the order of first uses, from 0, or -1 where no layer
   /// announced it, so that it may be read at any time.
   std::vector<int> first_uses(const Model& model) const;
+  /// Returns for each parameter the block of the network (run_block()) that uses it, or -1: none,
+  /// or others too.
+  std::vector<int> blocks(const Model& model) const;
+  /// Returns for each parameter whether layers read it through compute_weight().
+  std::vector<bool> computed_with(const Model& model) const;
 
  private:
   struct Uses {
-    int first = -1, all = 0, lookups = 0;
+    int first = -1, all = 0, lookups = 0, block = -1;
   };
+  Uses uses_of(const at::Tensor& leaf) const;
   std::map<const c10::TensorImpl*, Uses> uses_;
-  int announced_ = 0;
+  int announced_ = 0, blocks_ = 0, block_ = -1;
 };
 
 /// Stores rows of one table contiguously. Its memory grows during the first steps and then stays.

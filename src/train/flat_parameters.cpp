@@ -26,43 +26,106 @@ void check_permutation(std::vector<int> order, std::size_t count) {
                                 std::to_string(count) + " parameters");
 }
 
-/// Returns the bucket for the next parameter. A table that is not reduced gets a bucket of its own.
-Bucket& open_bucket(std::vector<Bucket>& buckets, bool reduced, const FlatLayout& layout) {
+/// Returns the bucket for the next parameter. A table that is not reduced gets a bucket of its own,
+/// and so do the matrices of a `block` of the network (-1: they are of none).
+Bucket& open_bucket(std::vector<Bucket>& buckets, bool reduced, int block,
+                    const FlatLayout& layout) {
+  if (block >= 0) {
+    const auto open = std::ranges::find(buckets, block, &Bucket::block);
+    if (open != buckets.end()) return *open;
+    buckets.emplace_back().block = block;
+    return buckets.back();
+  }
   const std::int64_t limit = buckets.size() == 1 ? layout.first_bucket_bytes : layout.bucket_bytes;
-  if (buckets.empty() || !reduced || !buckets.back().reduced ||
+  if (buckets.empty() || !reduced || !buckets.back().reduced || buckets.back().block >= 0 ||
       buckets.back().count * static_cast<std::int64_t>(sizeof(float)) >= limit)
     buckets.emplace_back().reduced = reduced;
   return buckets.back();
 }
 
+/// Returns the parts of slices in the elements [first, first + count).
+std::vector<Slice> parts_in(const std::vector<Slice>& slices, std::int64_t first,
+                            std::int64_t count) {
+  std::vector<Slice> parts;
+  for (Slice slice : slices) {
+    const std::int64_t end = std::min(slice.offset + slice.count, first + count);
+    slice.offset = std::max(slice.offset, first);
+    slice.count = end - slice.offset;
+    slice.offset -= first;
+    if (slice.count > 0) parts.push_back(slice);
+  }
+  return parts;
+}
+
+/// Whether layers read the parameters of a bucket as they are, in fp32.
+bool stays_fp32(const Bucket& bucket, const FlatLayout& layout) {
+  return layout.shadow_dtype == at::kFloat ||
+         (layout.division.divides() &&
+          !layout.computed_with[static_cast<std::size_t>(bucket.whole.slices.front().parameter)]);
+}
+
 }  // namespace
 
+void hold_memory(const at::Tensor& tensor, bool hold) {
+  c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
+  const std::size_t bytes = hold ? tensor.nbytes() : 0;
+  if (storage.nbytes() == bytes) return;
+  storage.set_data_ptr_noswap(c10::GetAllocator(tensor.device().type())->allocate(bytes));
+  storage.set_nbytes(bytes);
+}
+
 void allocate(Bucket& bucket, const at::Device& device, const FlatLayout& layout) {
-  const auto options = at::TensorOptions().dtype(at::kFloat).device(device);
-  bucket.weights = at::zeros({bucket.count}, options);
-  bucket.gradients = at::zeros({bucket.count}, options);
-  for (int i = 0; i < layout.states; ++i)
-    bucket.state.push_back(at::zeros({bucket.count}, options));
-  if (layout.shadow_dtype != at::kFloat)
-    bucket.shadow = at::zeros({bucket.count}, options.dtype(layout.shadow_dtype));
+  const auto fp32 = at::TensorOptions().dtype(at::kFloat).device(device);
+  const Division& division = layout.division;
+  const bool shadowed = !stays_fp32(bucket, layout);
+  WholeBucket& whole = bucket.whole;
+  const auto own_block = [&](const at::Tensor& flat) {
+    return flat.narrow(0, bucket.count * division.rank, bucket.count);
+  };
+  whole.weights = at::zeros({whole.count}, shadowed ? fp32.dtype(layout.shadow_dtype) : fp32);
+  at::Tensor computed = own_block(whole.weights);
+  if (division.frees_weights()) computed = at::zeros({bucket.count}, whole.weights.options());
+  whole.gradients = at::zeros({whole.count}, fp32);
+  bucket.gradients = division.divides() ? at::zeros({bucket.count}, fp32) : whole.gradients;
+  bucket.weights = shadowed ? at::zeros({bucket.count}, fp32) : computed;
+  if (shadowed) bucket.shadow = computed;
+  for (int i = 0; i < layout.states; ++i) bucket.state.push_back(at::zeros({bucket.count}, fp32));
 }
 
 std::vector<Bucket> make_buckets(const std::vector<at::Tensor>& leaves,
                                  const std::vector<int>& order, const FlatLayout& layout) {
   check_permutation(order, leaves.size());
+  const Division& division = layout.division;
   std::vector<Bucket> buckets;
+  Bucket others;  // of a division: what layers read as it is
+  const auto add = [&](Bucket& bucket, int parameter) {
+    const auto index = static_cast<std::size_t>(parameter);
+    const at::Tensor& leaf = leaves[index];
+    bucket.slices.push_back({parameter, -1, bucket.count, leaf.numel(), leaf.dim() == 1});
+    bucket.count += align(leaf.numel());
+    if (layout.first_uses.empty()) return;
+    const int use = layout.first_uses[index];
+    bucket.first_use = bucket.slices.size() == 1 ? use : std::min(bucket.first_use, use);
+  };
   for (const int parameter : order) {
+    const auto index = static_cast<std::size_t>(parameter);
     const bool reduced = std::ranges::none_of(layout.tables, [&](const EmbeddingTable& table) {
       return table.parameter == parameter && !table.reduced();
     });
-    Bucket& bucket = open_bucket(buckets, reduced, layout);
-    const at::Tensor& leaf = leaves[static_cast<std::size_t>(parameter)];
-    bucket.slices.push_back({parameter, static_cast<int>(buckets.size()) - 1, bucket.count,
-                             leaf.numel(), leaf.dim() == 1});
-    bucket.count += align(leaf.numel());
-    if (layout.first_uses.empty()) continue;
-    const int use = layout.first_uses[static_cast<std::size_t>(parameter)];
-    bucket.first_use = bucket.slices.size() == 1 ? use : std::min(bucket.first_use, use);
+    const bool divided = division.divides() && layout.computed_with[index];
+    const int block = divided && division.frees_weights() ? layout.blocks[index] : -1;
+    add(divided || !division.divides() ? open_bucket(buckets, reduced, block, layout) : others,
+        parameter);
+  }
+  if (!others.slices.empty()) buckets.push_back(std::move(others));
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    Bucket& bucket = buckets[i];
+    for (Slice& slice : bucket.slices) slice.bucket = static_cast<int>(i);
+    bucket.whole = {bucket.count, bucket.slices, {}, {}};
+    if (!division.divides()) continue;
+    bucket.count = align((bucket.count + division.ranks - 1) / division.ranks);
+    bucket.whole.count = bucket.count * division.ranks;
+    bucket.slices = parts_in(bucket.slices, bucket.count * division.rank, bucket.count);
   }
   return buckets;
 }
@@ -73,35 +136,56 @@ at::Tensor view_of(const at::Tensor& flat, const Slice& slice, const at::Tensor&
 
 FlatParameters::FlatParameters(Model& model, const std::vector<int>& order,
                                const FlatLayout& layout)
-    : operators_(model.operators()) {
+    : operators_(model.operators()), division_(layout.division) {
   const at::NoGradGuard no_grad;
   const std::vector<at::Tensor> leaves = model.parameters();
   buckets_ = make_buckets(leaves, order, layout);
   for (Bucket& bucket : buckets_) {  // one after the other: each frees what its leaves held
     allocate(bucket, leaves.front().device(), layout);
-    for (const Slice& slice : bucket.slices)
-      bind(slice, leaves[static_cast<std::size_t>(slice.parameter)]);
+    fill(bucket, leaves);
   }
   for (const EmbeddingTable& table : layout.tables)
     arrival_->add_table(slice_of(leaves[static_cast<std::size_t>(table.parameter)]), table);
 }
 
-/// Moves the values of the leaf into its slice and makes the leaf a view of it.
-void FlatParameters::bind(const Slice& slice, at::Tensor leaf) {
+/// Moves the values of its leaves into the bucket, and makes the leaves views of what layers read.
+void FlatParameters::fill(Bucket& bucket, const std::vector<at::Tensor>& leaves) {
+  const WholeBucket& whole = bucket.whole;
+  const auto leaf_of = [&](const Slice& slice) {
+    return leaves[static_cast<std::size_t>(slice.parameter)];
+  };
+  // Of a division the fp32 weights of all ranks exist for this moment alone.
+  const bool computes_in_fp32 = whole.weights.scalar_type() == at::kFloat;
+  const bool apart = division_.divides() && !(computes_in_fp32 && !division_.frees_weights());
+  const at::Tensor flat = !apart ? (computes_in_fp32 ? whole.weights : bucket.weights)
+                                 : at::zeros({whole.count}, whole.gradients.options());
+  for (const Slice& slice : whole.slices) {
+    const at::Tensor leaf = leaf_of(slice);
+    view_of(flat, slice, leaf).copy_(leaf.detach());
+  }
+  if (apart) bucket.weights.copy_(flat.narrow(0, bucket.count * division_.rank, bucket.count));
+  if (bucket.shadow.defined()) bucket.shadow.copy_(bucket.weights);
+  const at::Tensor read = computes_in_fp32 ? whole.weights : flat;
+  for (const Slice& slice : whole.slices) bind(slice, leaf_of(slice), read);
+  if (apart && !computes_in_fp32) hold_memory(flat, false);  // nobody reads those leaves
+  if (division_.frees_weights()) hold_memory(whole.weights, false);
+  if (division_.frees_gradients()) hold_memory(whole.gradients, false);
+}
+
+/// Makes the leaf a view of its slice of `flat`, fp32.
+void FlatParameters::bind(const Slice& slice, at::Tensor leaf, const at::Tensor& flat) {
   const int index = static_cast<int>(slices_.size());
-  const Bucket& bucket = buckets_[static_cast<std::size_t>(slice.bucket)];
-  const at::Tensor weight = view_of(bucket.weights, slice, leaf);
-  weight.copy_(leaf.detach());
+  const WholeBucket& whole = buckets_[static_cast<std::size_t>(slice.bucket)].whole;
+  const at::Tensor gradient = view_of(whole.gradients, slice, leaf);
   slice_of_[leaf.unsafeGetTensorImpl()] = index;
-  leaf.set_data(weight);
+  leaf.set_data(view_of(flat, slice, leaf));
   slices_.push_back(slice);
   leaves_.push_back(leaf);
-  arrival_->add_slice(slice.bucket, view_of(bucket.gradients, slice, leaf));
+  arrival_->add_slice(slice.bucket, gradient);
   arrival_->take_from(leaf, index);
   shadows_.emplace_back();
-  if (!bucket.shadow.defined()) return;
-  shadows_.back() = view_of(bucket.shadow, slice, leaf);
-  shadows_.back().copy_(weight);
+  if (whole.weights.scalar_type() == at::kFloat) return;
+  shadows_.back() = view_of(whole.weights, slice, leaf);
   shadows_.back().set_requires_grad(true);
   arrival_->take_from(shadows_.back(), index);
 }
@@ -109,14 +193,16 @@ void FlatParameters::bind(const Slice& slice, at::Tensor leaf) {
 std::vector<Buffer> FlatParameters::gradient_buffers() const {
   std::vector<Buffer> buffers;
   for (const Bucket& bucket : buckets_)
-    buffers.push_back({bucket.gradients.data_ptr(),
-                       static_cast<std::size_t>(bucket.reduced ? bucket.count : 0), DataType::f32});
+    buffers.push_back({bucket.whole.gradients.data_ptr(),
+                       static_cast<std::size_t>(bucket.reduced ? bucket.whole.count : 0),
+                       DataType::f32});
   return buffers;
 }
 
 std::vector<int> FlatParameters::parameters_in() const {
   std::vector<int> counts;
-  for (const Bucket& bucket : buckets_) counts.push_back(static_cast<int>(bucket.slices.size()));
+  for (const Bucket& bucket : buckets_)
+    counts.push_back(static_cast<int>(bucket.whole.slices.size()));
   return counts;
 }
 
@@ -134,7 +220,9 @@ std::int64_t FlatParameters::parameter_count() const {
 
 std::int64_t FlatParameters::gradient_bytes() const {
   std::int64_t bytes = 0;
-  for (const Bucket& bucket : buckets_) bytes += bucket.gradients.nbytes();
+  for (const Bucket& bucket : buckets_)
+    bytes +=
+        bucket.whole.gradients.nbytes() + (division_.divides() ? bucket.gradients.nbytes() : 0);
   return bytes;
 }
 
@@ -171,6 +259,19 @@ void FlatParameters::before_use(at::TensorList parameters) {
   for (const at::Tensor& leaf : parameters)
     if (const int slice = slice_of(leaf); slice >= 0)
       on_use_(slices_[static_cast<std::size_t>(slice)].bucket);
+}
+
+void FlatParameters::begin_block() {
+  if (on_block_) on_block_(blocks_begun_++, BlockEvent::forward_begins);
+}
+
+void FlatParameters::end_block(const at::Tensor& output) {
+  if (!on_block_) return;
+  const int block = blocks_begun_ - 1;
+  on_block_(block, BlockEvent::forward_ended);
+  if (output.requires_grad())
+    output.register_hook(
+        [this, block](const at::Tensor&) { on_block_(block, BlockEvent::backward_begins); });
 }
 
 at::Tensor FlatParameters::compute_weight(const at::Tensor& leaf) {

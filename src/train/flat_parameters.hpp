@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
+#include "config/keys/machine.hpp"
 #include "models/model.hpp"
 #include "models/operator_set.hpp"
 #include "train/embedding_tables.hpp"
@@ -31,18 +32,40 @@ struct Slice {
   bool vector;  ///< one-dimensional: a bias, or a norm's gamma or beta
 };
 
-/// The flat tensors of one bucket and the slices of its parameters.
-struct Bucket {
-  /// The number of elements, padded with zeros so that every slice starts on 64 bytes, in the
-  /// shadow too.
+/// What layers read and backward passes write of a bucket. A parameter lies in one bucket as a
+/// whole.
+struct WholeBucket {
+  /// The number of elements, padded with zeros so that every slice starts on 64 bytes, in a 2-byte
+  /// type too, and so that every rank's block is as long.
   std::int64_t count = 0;
-  std::vector<Slice> slices;      ///< a parameter lies in one bucket as a whole
+  std::vector<Slice> slices;
+  at::Tensor weights;    ///< [count] in the type that layers compute in
+  at::Tensor gradients;  ///< fp32 [count]
+};
+
+/// The flat tensors that this rank updates: of a bucket that is divided among ranks (--shard) its
+/// own block, else all of it, whose weights (or shadow) and gradients are then those of `whole`.
+struct Bucket {
+  std::int64_t count = 0;         ///< elements, padding included
+  std::vector<Slice> slices;      ///< or the parts of them that lie in the block
   at::Tensor weights;             ///< fp32 [count]
   at::Tensor gradients;           ///< fp32 [count]
   std::vector<at::Tensor> state;  ///< states of the optimizer, fp32 [count] each
   at::Tensor shadow;              ///< bf16 or fp16 [count]; undefined in fp32
   bool reduced = true;  ///< false: of a table whose gradient is gathered, alone in its bucket
   int first_use = -1;   ///< least of its parameters' (FlatLayout::first_uses)
+  int block = -1;  ///< of a network's blocks the one whose matrices it holds (--shard parameters)
+  WholeBucket whole;
+};
+
+/// Says among how many ranks buckets are divided, and how.
+struct Division {
+  Shard shard = Shard::none;
+  int ranks = 1, rank = 0;
+  bool divides() const { return shard != Shard::none; }
+  /// Whether whole gradients, or whole weights, exist only while they are in use.
+  bool frees_gradients() const { return shard == Shard::gradients || frees_weights(); }
+  bool frees_weights() const { return shard == Shard::parameters; }
 };
 
 /// Defines what the buckets hold in addition to fp32 weights and gradients, and how large they are.
@@ -53,6 +76,11 @@ struct FlatLayout {
   at::ScalarType shadow_dtype = at::kFloat;   ///< at::kFloat: no shadow
   std::vector<EmbeddingTable> tables = {};
   std::vector<int> first_uses = {};  ///< by parameter, see UseProbe; empty: unknown
+  Division division = {};
+  std::vector<int> blocks = {};  ///< by parameter: its block, or -1; with a division alone
+  /// By parameter: layers read it through ParameterGate::compute_weight(); with a division alone.
+  /// Those that are not, biases and the like, get a bucket of their own that stays fp32.
+  std::vector<bool> computed_with = {};
 };
 
 /// Returns buckets for `leaves`, without memory. `order` lists the parameters in gradient-ready
@@ -60,8 +88,15 @@ struct FlatLayout {
 std::vector<Bucket> make_buckets(const std::vector<at::Tensor>& leaves,
                                  const std::vector<int>& order, const FlatLayout& layout);
 
+/// Allocates the memory of a tensor that owns all of its storage, or frees it. Views of it keep
+/// their place.
+void hold_memory(const at::Tensor& tensor, bool hold);
+
 /// Allocates the tensors of a bucket and fills them with zeros.
 void allocate(Bucket& bucket, const at::Device& device, const FlatLayout& layout);
+
+/// Sums a value over the ranks that hold parts of every bucket.
+using SumOverShards = std::function<at::Tensor(const at::Tensor&)>;
 
 /// Returns the slice's part of one of its bucket's tensors, in the shape and memory format of
 /// `like`.
@@ -82,6 +117,7 @@ class FlatParameters : public ParameterGate {
   std::vector<Buffer> gradient_buffers() const;
   const OperatorSet& operators() const { return operators_; }
   std::vector<TableRows>& tables() { return arrival_->tables(); }
+  const Division& division() const { return division_; }
   std::vector<int> parameters_in() const;  ///< by bucket
   std::vector<int> first_uses() const;     ///< by bucket
   std::int64_t parameter_count() const;    ///< without padding
@@ -93,10 +129,24 @@ class FlatParameters : public ParameterGate {
   /// Sets a function that is called with the bucket index before a layer uses a parameter in that
   /// bucket. An empty function is not called.
   void set_on_use(std::function<void(int bucket)> on_use) { on_use_ = std::move(on_use); }
+  /// Sets a function that is called with the number of a block of the network, from 0 in the order
+  /// in which they run, when its forward pass begins or has ended, or its backward pass begins.
+  enum class BlockEvent { forward_begins, forward_ended, backward_begins };
+  void set_on_block(std::function<void(int block, BlockEvent)> on_block) {
+    on_block_ = std::move(on_block);
+  }
+  void set_on_write(std::function<void(int bucket)> on_write) {
+    arrival_->set_on_write(std::move(on_write));
+  }
+  /// Sets what recomputes() returns, at first false.
+  void set_recomputes(bool recomputes) { recomputes_ = recomputes; }
   /// Begins a micro-batch, before its forward pass: the first one overwrites gradients, later ones
   /// add to them, and the last one makes them ready. Without a call every pass is first and last,
   /// which is not enough where tables collect rows: those of a first pass replace the ones before.
-  void begin_pass(bool first, bool last) { arrival_->begin_pass(first, last); }
+  void begin_pass(bool first, bool last) {
+    arrival_->begin_pass(first, last);
+    blocks_begun_ = 0;
+  }
   /// Sets whether gradients that autograd computes for the leaves are moved here, which is the
   /// initial state. With false they stay with the leaves, for another owner; shadows are not in use
   /// then.
@@ -105,6 +155,9 @@ class FlatParameters : public ParameterGate {
   bool weights_are_finite() const;
 
   void before_use(at::TensorList parameters) override;
+  void begin_block() override;
+  void end_block(const at::Tensor& output) override;
+  bool recomputes() const override { return recomputes_; }
   /// Returns the leaf itself, or its view of the shadow, which is a leaf of its own whose gradient
   /// goes to the parameter's slice too. A parameter must reach the loss through one of the two, not
   /// both.
@@ -118,7 +171,8 @@ class FlatParameters : public ParameterGate {
   void put_rows(const at::Tensor& leaf, const at::Tensor& indices, const at::Tensor& rows) override;
 
  private:
-  void bind(const Slice& slice, at::Tensor leaf);
+  void bind(const Slice& slice, at::Tensor leaf, const at::Tensor& flat);
+  void fill(Bucket& bucket, const std::vector<at::Tensor>& leaves);
   bool places_gradient_of(const at::Tensor& leaf) const {
     return leaf.is_cpu() && operators_.places_gradients();
   }
@@ -130,7 +184,11 @@ class FlatParameters : public ParameterGate {
   std::vector<at::Tensor> leaves_;   ///< indexed by slice
   std::vector<at::Tensor> shadows_;  ///< indexed by slice, views of the buckets; undefined in fp32
   std::unordered_map<const c10::TensorImpl*, int> slice_of_;  ///< by leaf
+  Division division_;
   std::function<void(int)> on_use_;
+  std::function<void(int, BlockEvent)> on_block_;
+  int blocks_begun_ = 0;  ///< in this pass
+  bool recomputes_ = false;
   std::shared_ptr<GradientArrival> arrival_ = std::make_shared<GradientArrival>(operators_);
 };
 

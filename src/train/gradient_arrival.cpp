@@ -80,6 +80,7 @@ TableRows* GradientArrival::collected(int slice) {
 void GradientArrival::put(int slice, const ParameterGate::GradientWriter& write) {
   Uses& use = uses_[static_cast<std::size_t>(slice)];
   TableRows* const table = collected(slice);
+  if (on_write_) on_write_(targets_[static_cast<std::size_t>(slice)].bucket);
   at::Tensor place = table && table->table.carries_dense()
                          ? table->rows.dense()
                          : targets_[static_cast<std::size_t>(slice)].gradient;

@@ -47,6 +47,8 @@ class GradientArrival : public std::enable_shared_from_this<GradientArrival> {
   /// Sets the function of FlatParameters::set_on_ready().
   void set_on_ready(std::function<void(int bucket)> on_ready) { on_ready_ = std::move(on_ready); }
   void begin_pass(bool first, bool last);
+  /// Sets a function that is called with the bucket before a gradient is written to it.
+  void set_on_write(std::function<void(int bucket)> on_write) { on_write_ = std::move(on_write); }
 
   /// Announces, in the forward pass, one more use of the parameter; the second function announces
   /// one that puts its gradient itself.
@@ -89,6 +91,7 @@ class GradientArrival : public std::enable_shared_from_this<GradientArrival> {
   std::vector<TableRows> tables_;
   bool first_pass_ = true, last_pass_ = true;
   std::function<void(int)> on_ready_ = [](int) {};
+  std::function<void(int)> on_write_;  ///< empty: nobody
 };
 
 /// Runs one backward pass of two samples and returns the parameter indices in the order in which

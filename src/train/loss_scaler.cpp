@@ -23,13 +23,14 @@ LossScaler::LossScaler(const ResolvedConfig& config, at::Device device)
   skipped_ = at::zeros({1}, options.dtype(at::kLong));
 }
 
-at::Tensor LossScaler::unscale(std::vector<Bucket>& buckets) {
+at::Tensor LossScaler::unscale(std::vector<Bucket>& buckets, const SumOverShards& over_shards) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;
   for (const Bucket& bucket : buckets) gradients.push_back(bucket.gradients);
   at::Tensor found = at::zeros_like(scale_);
   at::_amp_foreach_non_finite_check_and_unscale_(
       gradients, found, scale_.to(at::kDouble).reciprocal().to(at::kFloat));
+  found = over_shards(found).clamp_max(1).to(at::kFloat);
   skipped_ += found.to(at::kLong);
   if (!dynamic_) return found;
   at::_amp_update_scale_(scale_, steps_since_change_, found, /*scale_growth_factor=*/2.,

@@ -26,7 +26,9 @@ class LossScaler {
   /// Divides summed gradients by the scale and adapts it, without waiting for the device. Returns
   /// fp32 [1] there: 1 where one of them is not finite, so that the weights must not change, else
   /// 0. Equal sums make equal decisions, so ranks need not agree.
-  at::Tensor unscale(std::vector<Bucket>& buckets);
+  at::Tensor unscale(
+      std::vector<Bucket>& buckets,
+      const SumOverShards& over_shards = [](const at::Tensor& value) { return value; });
   /// Returns the counts so far. Waits for the device.
   LossScaling report() const;
 

@@ -34,32 +34,40 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
     loss_share_.push_back(at::full({}, 1 / all[i], on_device));
   }
   not_updated_.resize(trainer.parameters->buckets().size());
+  if (trainer.parameters->division().divides())
+    trainer.optimizer->set_over_shards(
+        [this](const at::Tensor& value) { return reducer_->sum_over_shards(value); });
+  reducer_->set_on_wait(
+      [this](bool begins) { loop_.enter(begins ? StepPhase::communication : phase_); });
   if (!asynchronous_) return;
   trainer.parameters->set_on_use([this](int bucket) {
     complete_update(static_cast<std::size_t>(bucket), StepPhase::forward);
   });
 }
 
-MeasuredLoop::~MeasuredLoop() { trainer_.parameters->set_on_use({}); }
+MeasuredLoop::~MeasuredLoop() {
+  trainer_.optimizer->set_over_shards({});
+  if (asynchronous_) trainer_.parameters->set_on_use({});
+}
 
 Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
                           const StepObserver& observer, StartBarrier* barrier) {
   input_->restart();
   const auto step = [&](long number) {
-    loop_.enter(StepPhase::input);
+    enter(StepPhase::input);
     const std::size_t turn = static_cast<std::size_t>(number) % trainer_.batches.size();
     const std::vector<Batch>& micro_batches = input_->take(number);
     const at::Tensor loss = trainer_.config.forward_only
                                 ? forward_step(number, micro_batches.front())
                                 : train_step(number, turn, micro_batches);
-    loop_.enter(StepPhase::checkpoint);
+    enter(StepPhase::checkpoint);
     after_step_(number);
-    loop_.enter(StepPhase::rest);
+    enter(StepPhase::rest);
     const Batch& batch = trainer_.batches[turn];
     return StepOutcome{loss * loss_share_[turn], batch.units, batch.padded_units};
   };
   Samples samples = loop_.run(steps, phase, std::move(rule), observer, step, barrier);
-  complete_updates(StepPhase::rest);
+  settle();
   if (asynchronous_) trainer_.device.synchronize();
   add_communication(samples);
   samples.input = input_->samples();
@@ -78,6 +86,7 @@ void MeasuredLoop::add_communication(Samples& samples) {
     samples.wait_seconds[i] += times.wait_seconds[i];
     waited += times.wait_seconds[i];
   }
+  samples.collectives = times.collectives;
   samples.communication_seconds = times.communication_seconds;
   samples.embedding.exchange_seconds = times.table_seconds;
   if (trace_) trace_->add(times.operations);
@@ -91,19 +100,19 @@ at::Tensor MeasuredLoop::train_step(long number, std::size_t turn,
   at::Tensor sum, gradient_scale = gradient_scale_[turn];
   if (scaler_.enabled()) gradient_scale = gradient_scale * scaler_.scale();
   for (std::size_t i = 0; i < micro_batches.size(); ++i) {
-    loop_.enter(StepPhase::forward);
+    enter(StepPhase::forward);
     reducer_->begin_pass(i == 0, i + 1 == micro_batches.size());
     if (i == 0) complete_unannounced();
     at::Tensor loss = trainer_.model->loss_sum(micro_batches[i]);
     if (fault_.nan_loss(number)) loss = loss * std::numeric_limits<double>::quiet_NaN();
     complete_updates(StepPhase::forward);  // gradients will be written to where sums are
-    loop_.enter(StepPhase::backward);
+    enter(StepPhase::backward);
     // In the last pass the reducer starts to sum gradients as they arrive.
     loss.backward(gradient_scale);
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
   trainer_.optimizer->set_learning_rate(learning_rate_.at(number));
-  loop_.enter(StepPhase::communication);
+  enter(StepPhase::communication);
   update();
   return sum;
 }
@@ -121,46 +130,57 @@ void MeasuredLoop::update() {
   if (!trainer_.config.clip_norm && !scaler_.enabled()) {
     optimizer.begin_step();
     reducer_->finalize([&](std::size_t i) {
-      loop_.enter(StepPhase::optimizer);
-      optimizer.update(reducer_->buckets()[i]);
-      loop_.enter(StepPhase::communication);
+      enter(StepPhase::optimizer);
+      update_bucket(i);
+      enter(StepPhase::communication);
     });
     return;
   }
   reducer_->finalize();
-  loop_.enter(StepPhase::optimizer);
+  enter(StepPhase::optimizer);
   std::vector<Bucket>& buckets = reducer_->buckets();
   at::Tensor skip;
-  if (scaler_.enabled()) skip = scaler_.unscale(buckets);
+  const auto over_shards = [&](const at::Tensor& sum) { return reducer_->sum_over_shards(sum); };
+  if (scaler_.enabled()) skip = scaler_.unscale(buckets, over_shards);
   // Reading it costs nothing on the CPU, but would stall any other device.
   if (skip.defined() && skip.is_cpu()) {
     if (skip.item<float>() != 0) return;
     skip = at::Tensor();
   }
   if (trainer_.config.clip_norm)
-    clip_gradients(buckets, *trainer_.config.clip_norm, trainer_.model->operators());
+    clip_gradients(buckets, *trainer_.config.clip_norm, trainer_.model->operators(), over_shards);
   optimizer.begin_step(skip);
-  for (Bucket& bucket : buckets) optimizer.update(bucket);
+  for (std::size_t i = 0; i < buckets.size(); ++i) update_bucket(i);
+}
+
+void MeasuredLoop::update_bucket(std::size_t bucket) {
+  trainer_.optimizer->update(reducer_->buckets()[bucket]);
+  reducer_->updated(bucket);
 }
 
 void MeasuredLoop::complete_update(std::size_t bucket, StepPhase next) {
   if (!not_updated_[bucket]) return;
   const auto complete = [&](std::size_t i) {
     not_updated_[i] = false;
-    loop_.enter(StepPhase::communication);
+    enter(StepPhase::communication);
     asynchronous_->wait(i);
-    loop_.enter(StepPhase::optimizer);
+    enter(StepPhase::optimizer);
     trainer_.optimizer->update(reducer_->buckets()[i]);
   };
   // While the sum of this bucket is in flight, those buckets are updated whose sums are complete.
   for (std::size_t i = 0; i < not_updated_.size() && !asynchronous_->is_complete(bucket); ++i)
     if (i != bucket && not_updated_[i] && asynchronous_->is_complete(i)) complete(i);
   complete(bucket);
-  loop_.enter(next);
+  enter(next);
 }
 
 void MeasuredLoop::complete_updates(StepPhase next) {
   for (std::size_t i = 0; i < not_updated_.size(); ++i) complete_update(i, next);
+}
+
+void MeasuredLoop::settle() {
+  complete_updates(StepPhase::rest);
+  reducer_->settle();
 }
 
 /// Completes the updates of parameters that no layer announces, since they may be read as soon as
@@ -173,7 +193,7 @@ void MeasuredLoop::complete_unannounced() {
 
 at::Tensor MeasuredLoop::forward_step(long number, const Batch& batch) {
   const at::NoGradGuard no_grad;
-  loop_.enter(StepPhase::forward);
+  enter(StepPhase::forward);
   at::Tensor loss = trainer_.model->loss_sum(batch);
   if (fault_.nan_loss(number)) loss = loss * std::numeric_limits<double>::quiet_NaN();
   return loss;

@@ -30,6 +30,8 @@ class MeasuredLoop {
   /// Completes all updates, so that the weights are those after the last step. With --overlap step,
   /// updates may be left to the next step. `next` is the phase after them.
   void complete_updates(StepPhase next);
+  /// Completes them and whatever else steps leave to the next one.
+  void settle();
   double loss_scale() const { return scaler_.enabled() ? scaler_.report().last : 1; }
   /// Returns what each step of the last run sent.
   StepTraffic traffic() const { return traffic_; }
@@ -46,6 +48,11 @@ class MeasuredLoop {
   at::Tensor train_step(long number, std::size_t turn, const std::vector<Batch>& micro_batches);
   at::Tensor forward_step(long number, const Batch& batch);
   void update();
+  void update_bucket(std::size_t bucket);
+  void enter(StepPhase phase) {
+    phase_ = phase;
+    loop_.enter(phase);
+  }
   /// Completes the update of a bucket before anything reads its weights, with --overlap step.
   void complete_update(std::size_t bucket, StepPhase next);
   void complete_unannounced();
@@ -58,6 +65,7 @@ class MeasuredLoop {
   StepTraffic traffic_;
   InjectedFault fault_;
   StepLoop loop_;
+  StepPhase phase_ = StepPhase::rest;  ///< what the step is in, where it does not wait
   LearningRate learning_rate_;
   LossScaler scaler_;
   std::unique_ptr<InputPipeline> input_;

@@ -216,19 +216,16 @@ class Adam : public ElementwiseRule {
   CountedSteps steps_;
 };
 
-/// Sums up |x|^2 of tensors that come in parts: fp32 dot products, added in fp64 on their device,
+/// Returns |x|^2 as an fp64 scalar: fp32 dot products of parts, added in fp64 on their device,
 /// since no step waits for a GPU.
-class SquareSum {
- public:
-  void add(const at::Tensor& x) {
-    const at::Tensor squares = at::dot(x, x).to(at::kDouble);
-    sum_ = sum_.defined() ? sum_ + squares : squares;
+at::Tensor squares_of(const std::vector<Part>& parts, at::Tensor Part::*x) {
+  at::Tensor sum;
+  for (const Part& part : parts) {
+    const at::Tensor squares = at::dot(part.*x, part.*x).to(at::kDouble);
+    sum = sum.defined() ? sum + squares : squares;
   }
-  at::Tensor norm() const { return sum_.sqrt(); }  ///< fp64 scalar
-
- private:
-  at::Tensor sum_;
-};
+  return sum;
+}
 
 /// Returns `ratio` of two norms, and 1 where either is zero.
 at::Tensor where_positive(const at::Tensor& norm, const at::Tensor& other,
@@ -236,20 +233,44 @@ at::Tensor where_positive(const at::Tensor& norm, const at::Tensor& other,
   return at::where((norm > 0).logical_and(other > 0), ratio, at::ones_like(ratio));
 }
 
-/// Updates every parameter separately, in parts. The norms are complete before a weight changes.
+/// Updates every parameter separately, in parts. The norms are complete before a weight changes; of
+/// parameters that are divided among ranks, they are sums over them.
 class LayerwiseRule : public UpdateRule {
  public:
   void update(Bucket& bucket) override {
     const at::NoGradGuard no_grad;
+    const auto parts_of_slice = [&](const Slice& slice) {
+      return parts_of(bucket, slice.offset, slice.count,
+                      bucket.weights.is_cpu() ? kPartElements : slice.count);
+    };
+    if (!over_shards()) {
+      for (const Slice& slice : bucket.slices) {
+        const std::vector<Part> parts = parts_of_slice(slice);
+        const at::Tensor squares = prepare(parts, slice.vector);
+        finish(parts, slice.vector, squares);
+      }
+      return;
+    }
+    const auto& whole = bucket.whole.slices;
+    const auto row_of = [&](const Slice& slice) {
+      return std::ranges::find(whole, slice.parameter, &Slice::parameter) - whole.begin();
+    };
+    at::Tensor squares =
+        at::zeros({std::ssize(whole), 2}, bucket.weights.options().dtype(at::kDouble));
     for (const Slice& slice : bucket.slices)
-      update(parts_of(bucket, slice.offset, slice.count,
-                      bucket.weights.is_cpu() ? kPartElements : slice.count),
-             slice.vector);
+      if (const at::Tensor own = prepare(parts_of_slice(slice), slice.vector); own.defined())
+        squares[row_of(slice)].copy_(own);
+    squares = over_shards()(squares);
+    for (const Slice& slice : bucket.slices)
+      finish(parts_of_slice(slice), slice.vector, squares[row_of(slice)]);
   }
 
  protected:
-  /// Updates one parameter. With `vector`, weight decay and ratio are not applied.
-  virtual void update(const std::vector<Part>& parts, bool vector) = 0;
+  /// Begins the update of one parameter. Returns the sums of squares that its ratio needs, fp64
+  /// [2], which is undefined for a `vector`: weight decay and ratio are not applied to it.
+  virtual at::Tensor prepare(const std::vector<Part>& parts, bool vector) = 0;
+  /// Ends it, with the sums over the whole parameter.
+  virtual void finish(const std::vector<Part>& parts, bool vector, const at::Tensor& squares) = 0;
 
   /// Returns an fp32 scalar on the device of the weights.
   at::Tensor rate(const at::Tensor& ratio) const { return (learning_rate_ * ratio).to(at::kFloat); }
@@ -277,16 +298,13 @@ class Lamb : public LayerwiseRule {
   std::int64_t steps() const override { return steps_.count(); }
 
  protected:
-  void update(const std::vector<Part>& parts, bool vector) override {
-    SquareSum weights, directions;
-    for (const Part& part : parts) {
-      put_direction(part, vector ? 0 : weight_decay_);
-      if (vector) continue;
-      weights.add(part.weights);
-      directions.add(part.gradients);
-    }
-    const at::Tensor step =
-        unless_skipped(rate(vector ? one(parts[0]) : ratio(weights, directions)), 0);
+  at::Tensor prepare(const std::vector<Part>& parts, bool vector) override {
+    for (const Part& part : parts) put_direction(part, vector ? 0 : weight_decay_);
+    if (vector) return {};
+    return at::stack({squares_of(parts, &Part::weights), squares_of(parts, &Part::gradients)});
+  }
+  void finish(const std::vector<Part>& parts, bool vector, const at::Tensor& squares) override {
+    const at::Tensor step = unless_skipped(rate(vector ? one(parts[0]) : ratio(squares)), 0);
     for (const Part& part : parts) {
       part.weights.addcmul_(part.gradients, step, -1);
       part.refresh_shadow();
@@ -307,8 +325,8 @@ class Lamb : public LayerwiseRule {
     at::add_out(place, adam, part.weights, weight_decay);
   }
 
-  static at::Tensor ratio(const SquareSum& weights, const SquareSum& directions) {
-    const at::Tensor w = weights.norm(), u = directions.norm();
+  static at::Tensor ratio(const at::Tensor& squares) {
+    const at::Tensor w = squares[0].sqrt(), u = squares[1].sqrt();
     return where_positive(w, u, w / u);
   }
 
@@ -325,10 +343,14 @@ class Lars : public LayerwiseRule {
   int states() const override { return 1; }
 
  protected:
-  void update(const std::vector<Part>& parts, bool vector) override {
+  at::Tensor prepare(const std::vector<Part>& parts, bool vector) override {
     if (skip())  // they are not finite, and a product with them would not be either
       for (const Part& part : parts) at::Tensor(part.gradients).masked_fill_((*skip())[0] > 0, 0);
-    const at::Tensor step = unless_skipped(rate(vector ? one(parts[0]) : ratio(parts)), 0),
+    if (vector) return {};
+    return at::stack({squares_of(parts, &Part::weights), squares_of(parts, &Part::gradients)});
+  }
+  void finish(const std::vector<Part>& parts, bool vector, const at::Tensor& squares) override {
+    const at::Tensor step = unless_skipped(rate(vector ? one(parts[0]) : ratio(squares)), 0),
                      moved = unless_skipped(one(parts[0]), 0),
                      kept = unless_skipped(momentum_ * one(parts[0]), 1);
     for (const Part& part : parts) {
@@ -341,13 +363,8 @@ class Lars : public LayerwiseRule {
   }
 
  private:
-  at::Tensor ratio(const std::vector<Part>& parts) const {
-    SquareSum weights, gradients;
-    for (const Part& part : parts) {
-      weights.add(part.weights);
-      gradients.add(part.gradients);
-    }
-    const at::Tensor w = weights.norm(), g = gradients.norm();
+  at::Tensor ratio(const at::Tensor& squares) const {
+    const at::Tensor w = squares[0].sqrt(), g = squares[1].sqrt();
     return where_positive(w, g, trust_ * w / (g + weight_decay_ * w));
   }
 
@@ -386,9 +403,11 @@ at::Tensor gradient_norm(const std::vector<Bucket>& buckets, const OperatorSet& 
   return at::linalg_vector_norm(at::stack(norms), 2);
 }
 
-void clip_gradients(std::vector<Bucket>& buckets, double most, const OperatorSet& operators) {
+void clip_gradients(std::vector<Bucket>& buckets, double most, const OperatorSet& operators,
+                    const SumOverShards& over_shards) {
   const at::NoGradGuard no_grad;
-  const at::Tensor factor = (most / (gradient_norm(buckets, operators) + 1e-6)).clamp_max(1.);
+  const at::Tensor norm = over_shards(gradient_norm(buckets, operators).square()).sqrt();
+  const at::Tensor factor = (most / (norm + 1e-6)).clamp_max(1.);
   // On CUDA a multiplication by 1 costs less than waiting for the norm.
   if (factor.is_cpu() && factor.item<double>() == 1) return;
   for (Bucket& bucket : buckets) bucket.gradients.mul_(factor);

@@ -28,6 +28,9 @@ class UpdateRule {
   virtual void begin_step(const at::Tensor& skip = {}) {
     skip_ = skip.defined() ? std::optional(skip) : std::nullopt;
   }
+  /// Sets how values are summed over the ranks that hold parts of every bucket; empty: they are
+  /// whole.
+  void set_over_shards(SumOverShards over_shards) { over_shards_ = std::move(over_shards); }
   /// Forgets the steps so far. The caller sets the states to zero.
   virtual void restart() {}
   /// Updates weights, states and shadow of a bucket. The gradients are undefined afterwards.
@@ -37,9 +40,12 @@ class UpdateRule {
   /// Returns `skip` of the current step.
   const std::optional<at::Tensor>& skip() const { return skip_; }
 
+  const SumOverShards& over_shards() const { return over_shards_; }
+
   double learning_rate_ = 0;
 
  private:
+  SumOverShards over_shards_;
   std::optional<at::Tensor> skip_;
 };
 
@@ -63,7 +69,9 @@ at::Tensor gradient_norm(const std::vector<Bucket>& buckets, const OperatorSet& 
 
 /// Clips the gradients by their global norm (Pascanu et al. 2013), --clip_norm: multiplies them by
 /// min(1, most / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. Where the norm is not
-/// finite, the gradients are not finite afterwards.
-void clip_gradients(std::vector<Bucket>& buckets, double most, const OperatorSet& operators);
+/// finite, the gradients are not finite afterwards. `over_shards` sums over ranks that hold parts.
+void clip_gradients(
+    std::vector<Bucket>& buckets, double most, const OperatorSet& operators,
+    const SumOverShards& over_shards = [](const at::Tensor& value) { return value; });
 
 }  // namespace scalemark

@@ -85,6 +85,7 @@ std::unique_ptr<StepReducer> make_step_reducer(Trainer::Impl& trainer, RankGroup
   // A run without communication, the baseline of a curve, uses scalemark's own in both cases.
   if (trainer.config.reducer == Reducer::c10d && communicator.moves_data())
     return make_c10d_reducer(trainer, communicator);
+  if (trainer.parameters->division().divides()) return make_sharded_reducer(trainer, communicator);
   if (*trainer.config.overlap == Overlap::step && communicator.moves_data())
     return std::make_unique<OverlappingReducer>(trainer, group, communicator);
   return std::make_unique<FlatReducer>(trainer, group, communicator);

@@ -42,6 +42,14 @@ class StepReducer {
   /// Waits for the sums, after the last backward pass. `on_sum(i)` is called as soon as
   /// buckets()[i] and those before it are summed.
   virtual void finalize(const std::function<void(std::size_t bucket)>& on_sum = {}) = 0;
+  /// Call it after the update of buckets()[bucket].
+  virtual void updated(std::size_t /*bucket*/) {}
+  /// Completes what continues after finalize(), before others read weights.
+  virtual void settle() {}
+  /// Sets a function that is called when a wait inside a pass or settle() begins, and ends.
+  virtual void set_on_wait(std::function<void(bool begins)> /*on_wait*/) {}
+  /// Returns the sum over those ranks of which each updates a part of every bucket; else the value.
+  virtual at::Tensor sum_over_shards(const at::Tensor& value) { return value; }
   /// Returns what the optimizer updates: every parameter is in one of these buckets. They are valid
   /// until begin_pass(), or permanently where the reducer is an AsynchronousReducer.
   virtual std::vector<Bucket>& buckets() = 0;

@@ -97,6 +97,12 @@ std::vector<int> agreed_order(Model& model, at::Device device, RankGroup& group)
   return {std::istream_iterator<int>(agreed), {}};
 }
 
+/// A single rank has nothing to divide.
+Division division_of(const ResolvedConfig& config, const RankGroup& group) {
+  if (group.size() == 1 || config.shard == Shard::none) return {};
+  return {config.shard, group.size(), group.rank()};
+}
+
 }  // namespace
 
 Trainer::Trainer(const ResolvedConfig& config, DeviceBackend& device, RankGroup& group,
@@ -115,8 +121,12 @@ Trainer::Trainer(const ResolvedConfig& config, DeviceBackend& device, RankGroup&
                           optimizer->states(),
                           compute_dtype(config.precision),
                           with_strategy(probe->tables(*model), config),
-                          probe->first_uses(*model)};
+                          probe->first_uses(*model),
+                          division_of(config, group),
+                          probe->blocks(*model),
+                          probe->computed_with(*model)};
   auto parameters = std::make_shared<FlatParameters>(*model, order, layout);
+  parameters->set_recomputes(config.recompute == Recompute::layer);
   model->set_gate(parameters);
   model->train(!config.forward_only);
   impl_.reset(new Impl{

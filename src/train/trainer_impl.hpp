@@ -42,6 +42,11 @@ inline double bucket_mb(const ResolvedConfig& config, const DeviceBackend& devic
 std::unique_ptr<StepReducer> make_step_reducer(Trainer::Impl& trainer, RankGroup& group,
                                                Communicator& communicator);
 
+/// Makes that of --shard. A communicator that moves no data leaves every rank with its own block of
+/// gradients and weights.
+std::unique_ptr<StepReducer> make_sharded_reducer(Trainer::Impl& trainer,
+                                                  Communicator& communicator);
+
 /// Builds the network of a configuration on the CPU: seeded, and with rank 0's weights where they
 /// differ.
 std::shared_ptr<Model> build_model(const ResolvedConfig& config, RankGroup& group);

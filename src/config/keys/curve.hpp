@@ -112,6 +112,7 @@ struct CurveSettings {
          {std::pair{"model", !config.more_models.empty()},
           {"precision", !config.more_precisions.empty()},
           {"reducer", !config.more_reducers.empty()},
+          {"shard", !config.more_shards.empty()},
           {"batch_size", !config.more_batch_sizes.empty()},
           {"global_batch_size", !config.more_global_batch_sizes.empty()},
           {"micro_batch_size", !config.more_micro_batch_sizes.empty()}})

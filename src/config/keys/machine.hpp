@@ -18,6 +18,15 @@ constexpr auto names_of(CommunicatorKind) { return Names{"auto", "mpi", "nccl", 
 enum class Overlap { none, backward, step };
 constexpr auto names_of(Overlap) { return Names{"none", "backward", "step"}; }
 
+/// Says what is divided among ranks, in the order of ZeRO's stages (Rajbhandari et al. 2020): the
+/// optimizer's state and the fp32 weights, the gradients too, or the weights that layers read too.
+enum class Shard { none, optimizer, gradients, parameters };
+constexpr auto names_of(Shard) { return Names{"none", "optimizer", "gradients", "parameters"}; }
+
+/// Says what the backward pass computes again in place of keeping it.
+enum class Recompute { none, layer };
+constexpr auto names_of(Recompute) { return Names{"none", "layer"}; }
+
 enum class WireDtype { fp32, bf16, fp16 };
 constexpr auto names_of(WireDtype) { return Names{"fp32", "bf16", "fp16"}; }
 
@@ -51,6 +60,9 @@ struct MachineSettings {
   WireDtype wire_dtype = WireDtype::fp32;
   Reducer reducer = Reducer::scalemark;
   std::vector<Reducer> more_reducers;  ///< a curve each
+  Shard shard = Shard::none;
+  std::vector<Shard> more_shards;  ///< a curve each
+  Recompute recompute = Recompute::none;
   EmbeddingGradients embedding_gradients = EmbeddingGradients::dense;
   TiedGradient tied_gradient = TiedGradient::dense;
 
@@ -95,6 +107,13 @@ struct MachineSettings {
     rows.add("reducer", &S::reducer, "NAME,...",
              "sums the gradients; c10d: LibTorch's own Reducer over Gloo or NCCL, to compare with")
         .listed(&S::more_reducers);
+    rows.add("shard", &S::shard, "WHAT,...",
+             "divides among the ranks the optimizer's state (ZeRO-1), also the gradients (2), or "
+             "also the parameters, gathered block by block (3, FSDP)")
+        .listed(&S::more_shards);
+    rows.add("recompute", &S::recompute, "WHAT",
+             "activations made again in the backward pass: layer keeps of each layer of a sequence "
+             "model or a ViT its input alone");
     rows.add("embedding_gradients", &S::embedding_gradients, "HOW",
              "of embedding tables: dense (allreduce), sparse (indices and rows, allgather), or "
              "sparse made dense before the allreduce");
@@ -116,6 +135,8 @@ struct MachineSettings {
                    to_string(*config.overlap));
     check_overlap_of_steps(whole);
     check_reducer(whole);
+    check_recompute(whole);
+    check_shard(whole);
     check_embedding(whole);
   }
 
@@ -157,6 +178,47 @@ struct MachineSettings {
           "--reducer c10d sums dense gradients; leave out --embedding_gradients {}, or take "
           "--reducer scalemark",
           to_string(config.embedding_gradients));
+  }
+
+  /// Checks --recompute layer, for networks that are a row of like layers.
+  static void check_recompute(const auto& whole) {
+    const auto& config = whole.given;
+    if (config.recompute == Recompute::none) return;
+    if (config.forward_only)
+      whole.refuse("--recompute has no meaning with --forward_only: there is no backward pass");
+    if (config.reducer == Reducer::c10d)
+      whole.refuse(
+          "--recompute runs layers inside the backward pass, which c10d's Reducer does not "
+          "take; leave out --recompute, or take --reducer scalemark");
+    if (whole.facts.blocks == 0)
+      whole.refuse(
+          "--recompute layer: {} is no row of layers that could be run again; take a "
+          "network such as llama_125m, bert_base or vit_b_16",
+          whole.facts.name);
+  }
+
+  /// Checks --shard, whose gradients are scattered as soon as they are ready.
+  static void check_shard(const auto& whole) {
+    const auto& config = whole.given;
+    if (config.shard == Shard::none) return;
+    const std::string given = "--shard " + to_string(config.shard);
+    if (config.forward_only)
+      whole.refuse(
+          "{} divides what a backward pass and an optimizer need; leave out "
+          "--forward_only",
+          given);
+    if (config.reducer == Reducer::c10d)
+      whole.refuse("--reducer c10d sums whole gradients; take --reducer scalemark with {}", given);
+    if (config.overlap == Overlap::step)
+      whole.refuse(
+          "--overlap step leaves sums to the next step, and {} gathers weights there; "
+          "take --overlap backward",
+          given);
+    if (config.embedding_gradients != EmbeddingGradients::dense)
+      whole.refuse("{} divides dense gradients; leave out --embedding_gradients {}", given,
+                   to_string(config.embedding_gradients));
+    if (config.checkpoint_every > 0)
+      whole.refuse("{} has no checkpoints yet; leave out --checkpoint_every", given);
   }
 
   /// Checks the strategies for gradients of embedding tables where there are no tables, or where

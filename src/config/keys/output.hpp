@@ -21,8 +21,9 @@ struct OutputSettings {
   std::optional<std::string> mllog;            ///< path of a log as MLPerf's tools read
   std::optional<std::string> trace;            ///< path of a trace
   std::int64_t trace_steps = 3;
-  bool timestamps = false;  ///< a timestamp before every console line
-  bool dry_run = false;     ///< print the plan and its memory, start nothing
+  bool timestamps = false;              ///< a timestamp before every console line
+  bool dry_run = false;                 ///< print the plan and its memory, start nothing
+  std::optional<double> device_memory;  ///< of a rank, GiB, for the plan
   std::optional<std::string> label;
   std::optional<std::string> preflight;  ///< path of a preflight's record, which the record names
   std::optional<Injection> inject;
@@ -82,6 +83,11 @@ struct OutputSettings {
     rows.add("dry_run", &S::dry_run, "", "print batches, memory and bytes, start nothing")
         .is(Trait::presentation)
         .often_used();
+    rows.add("device_memory", &S::device_memory, "GIB",
+             "of each rank: --dry_run says whether the plan fits in it")
+        .in(1e-3, 1e6)
+        .otherwise("it does not say")
+        .is(Trait::presentation);
     rows.add("label", &S::label, "TEXT", "free text kept in the record")
         .otherwise("no label")
         .of(kEverywhere);
@@ -97,6 +103,8 @@ struct OutputSettings {
   }
 
   static void check(const auto& whole) {
+    if (whole.given.device_memory && !whole.given.dry_run)
+      whole.refuse("--device_memory is for the plan of --dry_run; add it, or leave it out");
     const auto& trace = whole.given.trace;
     if (trace && trace->ends_with(".gz"))
       whole.refuse("--trace {}: the file is plain JSON; leave .gz out, and pack it with gzip",

@@ -17,7 +17,11 @@ constexpr int kFirstLane = 1001;
 
 std::string carried_by(const OperationLoad& load) {
   if (load.bucket < 0) return "operation";
-  return fmt::format("bucket {}{}", load.bucket, load.of_table ? " (embedding)" : "");
+  const char* const what = load.of_table                                   ? " (embedding)"
+                           : load.collective == Collective::allgather      ? " (gathered)"
+                           : load.collective == Collective::reduce_scatter ? " (scattered)"
+                                                                           : "";
+  return fmt::format("bucket {}{}", load.bucket, what);
 }
 
 }  // namespace

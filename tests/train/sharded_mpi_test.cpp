@@ -1,0 +1,204 @@
+// --shard on 1 to 4 ranks: the losses and weights of undivided training, what is sent against its
+// closed form, and that memory of whole tensors is freed.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "measure/bus_bandwidth.hpp"
+#include "tests/support/mpi_support.hpp"
+#include "tests/train/training_support.hpp"
+#include "train/trainer.hpp"
+
+namespace scalemark::sharded_mpi_test {
+namespace {
+
+using testing::bytes_of;
+using testing::small_config;
+using testing::world;
+
+constexpr Shard kShards[] = {Shard::optimizer, Shard::gradients, Shard::parameters};
+
+struct Trained {
+  Samples samples;
+  std::map<int, at::Tensor> weights;  ///< fp32, by parameter
+  StepTraffic traffic;
+};
+
+/// The weights of every parameter, put together from the blocks of all ranks.
+std::map<int, at::Tensor> whole_weights(FlatParameters& parameters) {
+  std::map<int, at::Tensor> weights;
+  for (const Bucket& bucket : parameters.buckets()) {
+    const bool divided = parameters.division().divides();
+    const auto blocks = divided ? world().all_gather(bytes_of(bucket.weights.contiguous()))
+                                : std::vector{bytes_of(bucket.weights)};
+    std::string bytes;
+    for (const std::string& block : blocks) bytes += block;
+    const at::Tensor whole = at::from_blob(bytes.data(), {bucket.whole.count}, at::kFloat).clone();
+    for (const Slice& slice : bucket.whole.slices)
+      weights[slice.parameter] = whole.narrow(0, slice.offset, slice.count);
+  }
+  return weights;
+}
+
+Trained train(RunConfig config, Shard shard, CommunicatorKind kind = CommunicatorKind::mpi) {
+  config.shard = shard;
+  const auto device = make_device_backend(Device::cpu, 0);
+  const auto communicator = make_communicator(kind, world(), -1, config.wire_dtype);
+  BatchPlan plan = plan_batch(config, world().size());
+  if (config.micro_batch_size) plan.micro_batch_size = *config.micro_batch_size;
+  Trainer trainer(config, *device, world(), plan);
+  trainer.check_data(*communicator, world().rank());
+  Trained trained{trainer.measure(world(), *communicator, nullptr), {}, {}};
+  trainer.check_data(*communicator, world().rank(), CheckTime::after);
+  trained.weights = whole_weights(trainer.parameters());
+  trained.traffic = trainer.last_traffic();
+  return trained;
+}
+
+void expect_near(const Trained& found, const Trained& right, double most) {
+  ASSERT_EQ(found.weights.size(), right.weights.size());
+  for (const auto& [parameter, weights] : right.weights) {
+    const double off = (found.weights.at(parameter) - weights).abs().max().item<double>();
+    EXPECT_LE(off, most * std::max(weights.abs().max().item<double>(), 0.01)) << "parameter " << parameter;
+  }
+  ASSERT_EQ(found.samples.loss.size(), right.samples.loss.size());
+  for (std::size_t i = 0; i < right.samples.loss.size(); ++i)
+    EXPECT_NEAR(found.samples.loss[i], right.samples.loss[i], most) << "step " << i;
+}
+
+/// Of fp32 sums in another order. Adam divides by the gradient's own size, so that where it is next
+/// to nothing its sign, and the step, may differ.
+constexpr double kRounding = 5e-4;
+
+/// Bit for bit where the order of sums is the same.
+void expect_as_undivided(RunConfig config) {
+  const bool same_order = config.wire_dtype != WireDtype::fp32 || world().size() <= 2;
+  if (!same_order) config.optimizer = Optimizer::momentum;
+  const Trained right = train(config, Shard::none);
+  for (const Shard shard : kShards) {
+    SCOPED_TRACE(to_string(shard));
+    expect_near(train(config, shard), right, same_order ? 0 : kRounding);
+  }
+}
+
+RunConfig of_model(const char* model, Optimizer optimizer) {
+  RunConfig config = small_config();
+  config.model = model;
+  config.num_batches = 10;
+  config.num_warmup_batches = 1;
+  config.optimizer = optimizer;
+  config.init_learning_rate = optimizer == Optimizer::momentum ? 0.02 : 1e-3;
+  return config;
+}
+
+TEST(Sharded, TrainsAsUndivided) {
+  for (const auto& [model, optimizer] : {std::pair{"smallnet", Optimizer::momentum},
+                                         {"llama_tiny", Optimizer::adamw},
+                                         {"transformer_tiny", Optimizer::adam}}) {
+    SCOPED_TRACE(model);
+    expect_as_undivided(of_model(model, optimizer));
+  }
+}
+
+TEST(Sharded, TrainsAsUndividedInTwoByteTypes) {
+  RunConfig config = of_model("llama_tiny", Optimizer::adamw);
+  config.precision = Precision::bf16;
+  if (world().size() <= 2) expect_as_undivided(config);
+  config.wire_dtype = WireDtype::bf16;
+  expect_as_undivided(config);
+  config.precision = Precision::fp16;
+  config.wire_dtype = WireDtype::fp16;
+  expect_as_undivided(config);
+}
+
+TEST(Sharded, AddsUpMicroBatchesAndClips) {
+  RunConfig config = of_model("bert_tiny", Optimizer::momentum);
+  config.micro_batch_size = 2;
+  const Trained right = train(config, Shard::none);
+  for (const Shard shard : kShards) expect_near(train(config, shard), right, kRounding);
+  config.micro_batch_size.reset();
+  config.clip_norm = 0.5;
+  const Trained clipped = train(config, Shard::none);
+  for (const Shard shard : kShards) expect_near(train(config, shard), clipped, kRounding);
+}
+
+TEST(Sharded, TakesNormsOfWholeParameters) {
+  for (const Optimizer rule : {Optimizer::lamb, Optimizer::lars}) {
+    SCOPED_TRACE(to_string(rule));
+    const RunConfig config = of_model("bert_tiny", rule);
+    const Trained right = train(config, Shard::none);
+    for (const Shard shard : kShards) expect_near(train(config, shard), right, kRounding);
+  }
+}
+
+TEST(Sharded, RecomputesToTheSameBits) {
+  for (const char* model : {"llama_tiny", "transformer_tiny"}) {
+    SCOPED_TRACE(model);
+    RunConfig config = of_model(model, Optimizer::adamw);
+    config.dropout = 0.1;
+    const Trained right = train(config, Shard::none);
+    config.recompute = Recompute::layer;
+    expect_near(train(config, Shard::none), right, 0);
+    if (world().size() <= 2) expect_near(train(config, Shard::parameters), right, 0);
+  }
+}
+
+TEST(Sharded, SumsAfterTheBackwardPassToo) {
+  RunConfig config = of_model("llama_tiny", Optimizer::adamw);
+  config.overlap = Overlap::none;
+  expect_as_undivided(config);
+}
+
+TEST(Sharded, TrainsWithoutCommunication) {
+  for (const Shard shard : kShards) {
+    const Trained alone =
+        train(of_model("llama_tiny", Optimizer::adamw), shard, CommunicatorKind::none);
+    for (const double loss : alone.samples.loss) EXPECT_TRUE(std::isfinite(loss));
+  }
+}
+
+TEST(Sharded, SendsWhatTheClosedFormsSay) {
+  if (world().size() == 1) return;
+  RunConfig config = of_model("llama_tiny", Optimizer::adamw);
+  config.precision = Precision::bf16;
+  config.wire_dtype = WireDtype::bf16;
+  for (const Shard shard : kShards) {
+    SCOPED_TRACE(to_string(shard));
+    config.shard = shard;
+    const auto device = make_device_backend(Device::cpu, 0);
+    Trainer trainer(config, *device, world(), plan_batch(config, world().size()));
+    std::int64_t bytes = 0, messages = 0;
+    for (const Bucket& bucket : trainer.parameters().buckets()) {
+      const std::int64_t weights = static_cast<std::int64_t>(bucket.whole.weights.nbytes());
+      const bool last = bucket.block == 1;  // of two: its weights stay until the backward pass
+      const int gathers = shard == Shard::parameters && bucket.block >= 0 && !last ? 2 : 1;
+      bytes += 2 * bucket.whole.count + gathers * weights;
+      messages += 1 + gathers;
+    }
+    const StepTraffic traffic = train(config, shard).traffic;
+    EXPECT_EQ(traffic.bytes, bytes);
+    EXPECT_EQ(traffic.messages, messages);
+    EXPECT_NEAR(static_cast<double>(traffic.wire_bytes),
+                static_cast<double>(bytes) * (world().size() - 1) / world().size(),
+                static_cast<double>(messages));
+  }
+}
+
+TEST(Sharded, EveryRankHoldsItsPart) {
+  if (world().size() == 1) return;
+  RunConfig config = of_model("llama_tiny", Optimizer::adamw);
+  for (const Shard shard : kShards) {
+    config.shard = shard;
+    const auto device = make_device_backend(Device::cpu, 0);
+    Trainer trainer(config, *device, world(), plan_batch(config, world().size()));
+    for (const Bucket& bucket : trainer.parameters().buckets()) {
+      EXPECT_EQ(bucket.count * world().size(), bucket.whole.count);
+      EXPECT_EQ(bucket.state.front().numel(), bucket.count);
+      EXPECT_EQ(bucket.whole.gradients.storage().nbytes() == 0, shard != Shard::optimizer);
+      EXPECT_EQ(bucket.whole.weights.storage().nbytes() == 0, shard == Shard::parameters);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace scalemark::sharded_mpi_test
