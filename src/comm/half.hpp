@@ -22,13 +22,16 @@ inline std::uint16_t float_to_bf16(float value) {
 
 inline float f16_to_float(std::uint16_t bits) {
   const std::uint32_t sign = (bits & 0x8000u) << 16;
-  const std::uint32_t magnitude = (bits & 0x7fffu) << 13;
-  // Taken as an fp32 pattern, the exponent is 112 too small. The product also normalises
-  // subnormals.
-  const float scaled = std::bit_cast<float>(magnitude) * 0x1p112f;
+  const std::uint32_t magnitude = bits & 0x7fffu;
+  // The exponent of an fp32 is larger by 112. Subnormals are whole numbers here: as fp32 patterns
+  // they would be zero to a thread that flushes denormals.
+  const std::uint32_t normal = (magnitude << 13) + (112u << 23);
+  const auto subnormal =
+      std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(magnitude)) * 0x1p-24f);
+  const std::uint32_t finite = magnitude < 0x0400u ? subnormal : normal;
   const std::uint32_t special =
-      magnitude >= (0x7c00u << 13) ? 0x7f800000u : 0u;  // Inf and NaN keep the mantissa
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(scaled) | special | sign);
+      magnitude >= 0x7c00u ? 0x7f800000u : 0u;  // Inf and NaN keep the mantissa
+  return std::bit_cast<float>(finite | special | sign);
 }
 
 inline std::uint16_t float_to_f16(float value) {

@@ -165,7 +165,9 @@ class Adam : public ElementwiseRule {
   Adam(const ResolvedConfig& config, bool decoupled)
       : ElementwiseRule(*config.weight_decay, decoupled),
         decoupled_(decoupled),
-        in_one_pass_(operators_of(config).adam_step()),
+        // Whose shadows are fp16; all buckets are updated alike.
+        in_one_pass_(config.precision == Precision::fp16 ? nullptr
+                                                         : operators_of(config).adam_step()),
         beta1_(config.adam_beta1),
         beta2_(*config.adam_beta2),
         epsilon_(*config.adam_epsilon) {}

