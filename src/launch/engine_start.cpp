@@ -239,7 +239,7 @@ void become_engine(const LoadedConfig& loaded, char** argv) {
   for (const int signal : kStopSignals)
     if (is_ignored(signal)) ignored += std::to_string(signal) + " ";
   setenv(kIgnoredSignalsVariable, ignored.c_str(), 1);
-  // A signal that comes before the engine can take it waits (train/signals.hpp).
+  // A signal that comes before the engine can take it waits (install_stop_signals()).
   const sigset_t held = stop_signal_set();
   sigset_t before;
   pthread_sigmask(SIG_BLOCK, &held, &before);

@@ -21,7 +21,7 @@
 #include "result/run_record.hpp"
 #include "streams.hpp"
 #include "train/arithmetic.hpp"
-#include "train/signals.hpp"
+#include "train/step_loop.hpp"
 
 namespace scalemark {
 namespace {

@@ -15,7 +15,7 @@
 #include "session/preflight_measure.hpp"
 #include "session/publish.hpp"
 #include "streams.hpp"
-#include "train/signals.hpp"
+#include "train/step_loop.hpp"
 
 namespace scalemark {
 namespace {

@@ -26,7 +26,7 @@
 #include "result/preflight_record.hpp"
 #include "session/measured_run.hpp"
 #include "session/session.hpp"
-#include "train/signals.hpp"
+#include "train/step_loop.hpp"
 
 namespace scalemark {
 namespace {

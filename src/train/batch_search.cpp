@@ -18,7 +18,7 @@
 #include "platform/platform.hpp"
 #include "train/inferencer.hpp"
 #include "train/measured_loop.hpp"
-#include "train/signals.hpp"
+#include "train/step_loop.hpp"
 
 namespace scalemark {
 

@@ -5,7 +5,7 @@
 #include "error.hpp"
 #include "measure/clock.hpp"
 #include "train/arithmetic.hpp"
-#include "train/signals.hpp"
+#include "train/step_loop.hpp"
 #include "train/trainer_impl.hpp"
 
 namespace scalemark {

@@ -14,6 +14,11 @@
 
 namespace scalemark {
 
+/// From here on the stop signals (platform/platform.hpp) set the flag, which starts unset;
+/// those that the front door has held back arrive now. Ignored ones stay ignored.
+void install_stop_signals();
+bool stop_requested();
+
 /// Called on every rank when the results of a step, counted from 1, are known; with a loss this is
 /// one step later. Rank 0 prints. `loss` is NaN where steps have none. `step_seconds` holds at
 /// least the steps that are known so far.

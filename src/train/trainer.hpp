@@ -13,7 +13,6 @@
 #include "train/device_backend.hpp"
 #include "train/flat_parameters.hpp"
 #include "train/optimizer.hpp"
-#include "train/signals.hpp"
 #include "train/step_loop.hpp"
 #include "train/step_reducer.hpp"
 #include "train/trace/step_trace.hpp"

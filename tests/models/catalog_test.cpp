@@ -2,9 +2,12 @@
 // that really run, and one training step.
 #include "models/catalog.hpp"
 
+#include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 
 #include <map>
+#include <mutex>
+#include <optional>
 
 #include "models/model.hpp"
 #include "models/operator_flops.hpp"
@@ -21,12 +24,14 @@ namespace scalemark::catalog_test {
 namespace {
 
 /// At the catalog's image size and sequence length, or at smaller ones.
-std::shared_ptr<Model> make(const ModelFacts& facts, std::int64_t largest = 1 << 20) {
+std::shared_ptr<Model> make(const ModelFacts& facts, std::int64_t largest = 1 << 20,
+                            double dropout = 0) {
   torch::manual_seed(1);
   ModelOptions options;
   options.name = facts.name;
   options.image_size = std::min(facts.image_size, largest);
   options.sequence_length = std::min(facts.sequence_length, largest);
+  options.dropout = dropout;
   return make_model(options);
 }
 
@@ -40,6 +45,82 @@ void expect_parameters(const ModelFacts& facts, const Model& model) {
   }
   EXPECT_EQ(facts.parameters, parameters);
   EXPECT_EQ(facts.width, width);
+}
+
+/// Counts the bytes of tensors that exist, during its lifetime.
+class CountedMemory : public c10::Allocator {
+ public:
+  CountedMemory() { c10::SetCPUAllocator(this); }
+  ~CountedMemory() override { c10::SetCPUAllocator(inner_); }
+  c10::DataPtr allocate(std::size_t bytes) override {
+    c10::DataPtr data = inner_->allocate(bytes);
+    void* const place = data.get();
+    const std::scoped_lock lock(mutex_);
+    held_ += static_cast<std::int64_t>(bytes);
+    blocks_[place] = {std::move(data), static_cast<std::int64_t>(bytes)};
+    return {place, place, &CountedMemory::free_block, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &CountedMemory::free_block; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    inner_->copy_data(to, from, bytes);
+  }
+  static std::int64_t held() { return held_; }
+
+ private:
+  static void free_block(void* place) {
+    const std::scoped_lock lock(mutex_);
+    const auto block = blocks_.find(place);
+    if (block == blocks_.end()) return;
+    held_ -= block->second.second;
+    blocks_.erase(block);
+  }
+
+  c10::Allocator* inner_ = c10::GetCPUAllocator();
+  inline static std::mutex mutex_;
+  inline static std::map<void*, std::pair<c10::DataPtr, std::int64_t>> blocks_;
+  inline static std::int64_t held_ = 0;
+};
+
+/// Sees a network's blocks as training does, which takes the gradients of matrices from layers.
+class BlockProbe : public ParameterGate {
+ public:
+  explicit BlockProbe(bool recomputes) : recomputes_(recomputes) {}
+  std::int64_t blocks = 0, largest = 0;  ///< elements of matrices of the largest block
+  bool recomputes() const override { return recomputes_; }
+  void begin_block() override {
+    ++blocks;
+    inside_ = 0;
+  }
+  void end_block(const at::Tensor&) override {
+    largest = std::max(largest, *inside_);
+    inside_.reset();
+  }
+  at::Tensor compute_weight(const at::Tensor& leaf) override {
+    if (inside_) *inside_ += leaf.numel();
+    return leaf;
+  }
+  bool takes_gradient(const at::Tensor&) override { return true; }
+
+ private:
+  bool recomputes_;
+  std::optional<std::int64_t> inside_;
+};
+
+struct Kept {
+  std::int64_t blocks, block_parameters;
+  double bytes;  ///< that the graph of one sample holds
+};
+
+Kept kept_by(Model& model, bool recomputes) {
+  const auto probe = std::make_shared<BlockProbe>(recomputes);
+  model.set_gate(probe);
+  const std::int64_t samples = model.possible_batch(1);
+  const Batch batch = model.synthetic_batch(samples, 1, at::kCPU, at::kFloat);
+  const CountedMemory memory;
+  const std::int64_t before = CountedMemory::held();
+  const at::Tensor loss = model.loss_sum(batch);
+  return {probe->blocks, probe->largest,
+          static_cast<double>(CountedMemory::held() - before) / static_cast<double>(samples)};
 }
 
 class Catalog : public ::testing::TestWithParam<ModelFacts> {};
@@ -66,13 +147,16 @@ TEST_P(LargeCatalog, ParametersWidthAndFlopsFollowFromShapes) {
   const auto model = make(GetParam());
   expect_parameters(GetParam(), *model);
   const std::int64_t length = GetParam().sequence_length;
-  std::int64_t matrices = 0, layers = 0;
+  std::int64_t matrices = 0, layers = 0, block = 0;
   for (const auto& leaf : model->named_parameters()) {
     const bool looked_up = leaf.key() == "position_embedding.weight" ||
                            (leaf.key() == "word_embedding.weight" && !GetParam().tied);
     if (leaf.value().dim() == 2 && !looked_up) matrices += leaf.value().numel();
     layers += leaf.key().ends_with("attention.input.weight");
+    if (leaf.value().dim() == 2 && leaf.key().starts_with("layer1.")) block += leaf.value().numel();
   }
+  EXPECT_EQ(GetParam().blocks, layers);
+  EXPECT_EQ(GetParam().block_parameters, block);
   const std::int64_t attention = 4 * layers * length * length * GetParam().width;
   EXPECT_EQ(std::llround(GetParam().attention_flops), attention);
   EXPECT_EQ(std::llround(GetParam().forward_flops_per_sample), 2 * matrices * length + attention);
@@ -116,6 +200,19 @@ void expect_plain_passes(Model& model, const Batch& batch) {
   EXPECT_NEAR(loss, plain_loss, 1e-3 * plain_loss);
   EXPECT_LT((gradients - plain_gradients).norm().item<double>(),
             2e-2 * plain_gradients.norm().item<double>());
+}
+
+TEST_P(Catalog, KeepsTheActivationsOfItsBlocks) {
+  const ModelFacts& facts = GetParam();
+  if (facts.blocks == 0) GTEST_SKIP() << "no row of blocks";
+  const auto model = make(facts, 1 << 20, facts.dropout);
+  const Kept all = kept_by(*model, false), inputs = kept_by(*model, true);
+  EXPECT_EQ(all.blocks, facts.blocks);
+  EXPECT_EQ(all.block_parameters, facts.block_parameters);
+  EXPECT_GE(facts.activation_bytes, 0.99 * all.bytes);  // and what the backward pass begins with
+  EXPECT_LE(facts.activation_bytes, 2 * all.bytes);
+  const double freed = (all.bytes - inputs.bytes) / static_cast<double>(facts.blocks);
+  EXPECT_NEAR(freed, facts.recomputed_bytes, 0.05 * freed);
 }
 
 TEST_P(Catalog, TakesATrainingStep) {

@@ -11,7 +11,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FEWEST_LINES = 3
 # What there was when each was written: whoever gets below one of them lowers it.
-LIMITS = {"files": 513, "headers of one user": 40, "headers of at most three lines": 10}
+LIMITS = {"files": 512, "headers of one user": 40, "headers of at most three lines": 10}
 
 
 def sources(root, *tops):

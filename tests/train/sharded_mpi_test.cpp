@@ -61,7 +61,8 @@ void expect_near(const Trained& found, const Trained& right, double most) {
   ASSERT_EQ(found.weights.size(), right.weights.size());
   for (const auto& [parameter, weights] : right.weights) {
     const double off = (found.weights.at(parameter) - weights).abs().max().item<double>();
-    EXPECT_LE(off, most * std::max(weights.abs().max().item<double>(), 0.01)) << "parameter " << parameter;
+    EXPECT_LE(off, most * std::max(weights.abs().max().item<double>(), 0.01))
+        << "parameter " << parameter;
   }
   ASSERT_EQ(found.samples.loss.size(), right.samples.loss.size());
   for (std::size_t i = 0; i < right.samples.loss.size(); ++i)

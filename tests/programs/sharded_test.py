@@ -1,0 +1,107 @@
+"""--shard and --recompute as users ask for them: curves of several in one command, the plan, lost and stopped ranks, refusals."""
+
+import json
+import os
+import pathlib
+import signal
+import time
+
+from support import SCALEMARK, ProgramTest, main, mpirun
+
+LLAMA = ["--model", "llama_tiny", "--batch_size", "4", "--sequence_length", "16", "--num_warmup_batches", "1", "--num_intra_threads", "1"]
+SHARDS = ("none", "optimizer", "gradients", "parameters")
+
+
+class Sharded(ProgramTest):
+    def test_a_curve_of_each_shard_in_one_command(self):
+        self.run_program(*mpirun(2, SCALEMARK, "scale", *LLAMA, "--num_batches", "5", "--ranks", "1,2", "--repeats", "1",
+                                 "--shard", ",".join(SHARDS), "--output", "s.json"))
+        losses = set()
+        for shard in SHARDS:
+            curve = self.read(f"s-{shard}.json")
+            self.assertEqual([point["ranks"] for point in curve["points"]], [1, 2])
+            run = self.read(curve["points"][1]["repeats"][0]["path"])
+            losses.add(run["loss"]["trace"][-1])
+            communication = run["communication"]
+            self.assertEqual(communication["shard"], shard)
+            kinds = {one["collective"]: one for one in communication["collectives"]}
+            self.assertEqual(set(kinds), {"allreduce"} if shard == "none" else {"allgather", "reduce_scatter"})
+            self.assertEqual(sum(one["messages_per_step"] for one in kinds.values()), communication["messages_per_step"])
+            self.assertEqual(sum(one["bytes_per_step"] for one in kinds.values()), communication["bytes_per_step"])
+            self.assertAlmostEqual(sum(one["wire_bytes_per_step"] for one in kinds.values()),
+                                   communication["wire_bytes_per_step"], delta=communication["messages_per_step"])
+            states = run["memory"]["optimizer_state_bytes"]
+            self.assertAlmostEqual(states, 8 * 500_352 / (1 if shard == "none" else 2), delta=0.01 * states)
+        self.assertEqual(len(losses), 1)  # the order of two ranks' sums is the same
+
+    def test_recomputed_layers_leave_the_loss(self):
+        losses = set()
+        for what in ("none", "layer"):
+            self.run_program(SCALEMARK, "run", *LLAMA, "--num_batches", "5", "--recompute", what, "--output", "r.json", "--overwrite")
+            losses.add(self.read("r.json")["loss"]["trace"][-1])
+        self.assertEqual(len(losses), 1)
+
+    def test_the_plan_says_what_fits(self):
+        """Llama 3 8B with AdamW in bf16: 16 bytes a parameter, divided, and what a layer needs at a time."""
+        out, _ = self.run_program(SCALEMARK, "scale", "--model", "llama3_8b", "--precision", "bf16", "--wire_dtype", "bf16", "--shard",
+                                  "parameters", "--recompute", "layer", "--batch_size", "1", "--sequence_length", "8192",
+                                  "--ranks", "1,8,1024,16384", "--dry_run", "--device_memory", "80", "--json")
+        plan = json.loads(out)
+        one, eight, many, most = plan["points"]
+        parameters = 8_030_261_248
+        self.assertFalse(one["fits"])
+        self.assertTrue(eight["fits"])
+        self.assertEqual(one["optimizer_bytes"], 8 * parameters)
+        for point, ranks in ((eight, 8), (many, 1024), (most, 16384)):
+            self.assertAlmostEqual(point["optimizer_bytes"], 8 * parameters / ranks, delta=8)
+            self.assertAlmostEqual(point["weight_bytes"], 4 * parameters / ranks, delta=8)
+            kinds = {collective["collective"]: collective for collective in point["collectives"]}
+            self.assertEqual(kinds["reduce_scatter"]["bytes"], 2 * parameters)
+            layers = 32 * 218_103_808
+            self.assertEqual(kinds["allgather"]["bytes"], 2 * (parameters - layers + layers * 63 // 32))
+            self.assertAlmostEqual(kinds["allgather"]["wire_bytes"], kinds["allgather"]["bytes"] * (ranks - 1) / ranks, delta=2)
+        text, _ = self.run_program(SCALEMARK, "scale", "--model", "llama3_8b", "--shard", "parameters", "--ranks", "8", "--dry_run",
+                                   "--device_memory", "80")
+        self.assertRegex(text, "fits in 80 GiB")
+        self.assertRegex(text, "reduce_scatter")
+
+    def second_rank(self):
+        [pid] = [pid for pid in self.processes("scalemark-engine")
+                 if "OMPI_COMM_WORLD_RANK=1" in pathlib.Path(f"/proc/{pid}/environ").read_text().split("\0")]
+        return pid
+
+    def test_a_stopped_rank_is_named_and_a_killed_one_ends_the_job(self):
+        for shard in ("optimizer", "parameters"):
+            for sent, code in ((signal.SIGSTOP, 5), (signal.SIGKILL, 128 + signal.SIGKILL)):
+                with self.subTest(shard=shard, signal=sent.name):
+                    process = self.start(*mpirun(2, SCALEMARK, "run", *LLAMA, "--num_batches", "1000000", "--display_every", "100",
+                                                 "--shard", shard, "--timeout", "4"))
+                    self.wait_for_line(process.stdout, "tokens/sec:")
+                    os.kill(self.second_rank(), sent)
+                    begin = time.monotonic()
+                    _, err = process.communicate(timeout=60)
+                    self.assertLess(time.monotonic() - begin, 25)
+                    self.assertEqual(process.returncode, code, err)
+                    if sent == signal.SIGSTOP:
+                        self.assertRegex(err, r"silent \(stopped, dead or unreachable\)")
+
+    def test_what_has_no_meaning_is_refused(self):
+        for words, naming in (
+                (["--shard", "parameters", "--overlap", "step"], "--overlap step .* --overlap backward"),
+                (["--shard", "optimizer", "--reducer", "c10d"], "--reducer scalemark"),
+                (["--shard", "weights"], "none, optimizer, gradients, parameters|none\\|optimizer"),
+                (["--shard", "gradients", "--forward_only"], "--forward_only"),
+                (["--shard", "optimizer", "--embedding_gradients", "sparse"], "dense gradients"),
+                (["--shard", "parameters", "--checkpoint_every", "2"], "--checkpoint_every"),
+                (["--shard", "none,parameters"], "scalemark scale"),
+                (["--recompute", "layer", "--model", "vgg16", "--sequence_length", "16"], "row of layers|sequence"),
+                (["--device_memory", "80"], "--dry_run"),
+                (["--model", "gpt2", "--sequence_length", "1025"], "1024")):
+            with self.subTest(words=words):
+                given = [SCALEMARK, "run", "--model", "llama_tiny", *words] if "--model" not in words else [SCALEMARK, "run", *words]
+                _, err = self.run_program(*given, expect=2)
+                self.assertRegex(err, naming)
+
+
+if __name__ == "__main__":
+    main()
