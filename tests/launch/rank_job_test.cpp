@@ -157,6 +157,7 @@ class Supervised : public ::testing::Test {
 TEST_F(Supervised, TheAgreedCodeWins) {
   EXPECT_EQ(run("echo 6 > $SMK_INTERNAL_HANDOVER/exit_code; exit 1"), 6);
   EXPECT_EQ(run("echo 0 > $SMK_INTERNAL_HANDOVER/exit_code; exit 0"), 0);
+  EXPECT_EQ(run("exit 0"), 4);  // of ranks that have said nothing
 }
 
 TEST_F(Supervised, LauncherFailuresAreTheEnvironment) {
@@ -231,7 +232,8 @@ TEST_F(Supervised, TheHandOverFolderIsGoneAfterwards) {
 }
 
 TEST_F(Supervised, EveryWordReachesTheRanks) {
-  EXPECT_EQ(run("for word; do echo \"$word\"; done > " + (folder_ / "words"),
+  EXPECT_EQ(run("echo 0 > $SMK_INTERNAL_HANDOVER/exit_code; for word; do echo \"$word\"; done > " +
+                    (folder_ / "words"),
                 "--label=$(touch x) 'two' words"),
             0);
   EXPECT_THAT(read_text(folder_ / "words"), HasSubstr("\nscale\n--ranks=1\n"));
