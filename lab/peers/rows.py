@@ -111,8 +111,9 @@ class Row:
 
     @property
     def interleaved(self):
-        """Not between hosts: what a step leaves on its way would go on in the slices of others, for nothing."""
-        return self.network != NETLAB
+        """Not between hosts: what a step leaves on its way would go on in the slices of others, for nothing. Nor where the
+        processes of all subjects together take more memory than a machine may have, 30 GB."""
+        return self.network != NETLAB and self.subjects is not SHARDED
 
     @property
     def unit(self):

@@ -145,8 +145,16 @@ void divide(PointPlan& plan, const ResolvedConfig& config, const ModelFacts& fac
   if (by_blocks) plan.gathered_bytes = bytes_of_weight * (outside + std::min(in_blocks, 3 * block));
 
   const std::int64_t passes = config.shard == Shard::optimizer ? 1 : plan.batch.micro_batches();
-  const std::int64_t buckets = by_blocks ? facts.blocks + (outside * 4 + bucket - 1) / bucket + 1
-                                         : (whole + bucket - 1) / bucket + 1;
+  const std::int64_t tables = std::ssize(embedding_tables(facts, 1, 1)) + (facts.tied ? 0 : 1);
+  const auto buckets_of = [&](std::int64_t elements) {
+    return (4 * elements + bucket - 1) / bucket;
+  };
+  // A parameter lies in one bucket as a whole: a block of a network has four matrices, most of a
+  // bucket's size or larger, and a table is a bucket. Vectors are one more.
+  const std::int64_t of_blocks =
+      by_blocks ? facts.blocks : facts.blocks * std::min<std::int64_t>(4, buckets_of(block));
+  const std::int64_t buckets =
+      (facts.blocks > 0 ? of_blocks + tables : buckets_of(facts.parameters)) + 1;
   CollectivePlan sums{Collective::reduce_scatter, passes * buckets, passes * wire, 0},
       weights{Collective::allgather, buckets, read, 0};
   if (by_blocks) {  // the last block stays from the forward pass to the backward pass
