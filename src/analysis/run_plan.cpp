@@ -121,23 +121,18 @@ void divide(PointPlan& plan, const ResolvedConfig& config, const ModelFacts& fac
   const std::int64_t block = std::max<std::int64_t>(facts.block_parameters, 1);
   const std::int64_t in_blocks = by_blocks ? facts.blocks * facts.block_parameters : 0;
   const std::int64_t outside = facts.parameters - in_blocks;
-  const auto of_bucket = [&](std::int64_t bytes) { return bytes / n; };
   const std::int64_t bytes_of_weight = read / facts.parameters;
 
-  plan.optimizer_bytes = of_bucket(plan.optimizer_bytes);
-  if (plan.shadow_bytes > 0) {
-    plan.weight_bytes = of_bucket(whole);
-    if (by_blocks) plan.shadow_bytes = of_bucket(read);
-  } else if (by_blocks) {
-    plan.weight_bytes = of_bucket(whole);
-  }
-  plan.kept_bytes = of_bucket(plan.kept_bytes);
+  plan.optimizer_bytes /= n;
+  plan.kept_bytes /= n;
+  if (plan.shadow_bytes > 0 || by_blocks) plan.weight_bytes /= n;
+  if (by_blocks) plan.shadow_bytes /= n;
   const std::int64_t bucket = bucket_bytes(config);
   const std::int64_t largest_table = facts.vocabulary * facts.width * 4;
   if (config.shard == Shard::optimizer) {
-    plan.gradient_bytes += of_bucket(whole);
+    plan.gradient_bytes += whole / n;
   } else {
-    plan.gradient_bytes = of_bucket(whole) * (plan.batch.micro_batches() > 1 ? 2 : 1);
+    plan.gradient_bytes = whole / n * (plan.batch.micro_batches() > 1 ? 2 : 1);
     // Two sums on their way and one bucket that fills.
     plan.scattered_bytes = std::min(
         whole, std::max(3 * std::max(bucket, by_blocks ? 4 * block : 0), largest_table + bucket));

@@ -26,39 +26,37 @@ class DeviceStagedCommunicator : public AsynchronousCommunicator {
   std::string transport() const override { return inner_.transport(); }
   std::int64_t wire_bytes(std::int64_t bytes) const override { return inner_.wire_bytes(bytes); }
   std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream) override {
-    const auto& [host, on_device] = pairs_.at(buffer.data);
-    on_device.copy_(host);
-    inner_.allreduce({on_device.data_ptr(), buffer.count, buffer.type}, device_.stream());
-    host.copy_(on_device);  // waits for the stream
-    return completed_operation();
+    return on_device(buffer, buffer, [this](const Buffer& values, const Buffer&) {
+      inner_.allreduce(values, device_.stream());
+    });
   }
   std::unique_ptr<Pending> start_reduce_scatter(const Buffer& all, const Buffer& mine,
                                                 Stream) override {
-    const auto& [host_all, all_on_device] = pairs_.at(all.data);
-    const auto& [host_mine, mine_on_device] = pairs_.at(mine.data);
-    all_on_device.copy_(host_all);
-    asynchronous(inner_)
-        .start_reduce_scatter({all_on_device.data_ptr(), all.count, all.type},
-                              {mine_on_device.data_ptr(), mine.count, mine.type}, device_.stream())
-        ->wait();
-    host_mine.copy_(mine_on_device);  // waits for the stream
-    return completed_operation();
+    return on_device(all, mine, [this](const Buffer& sent, const Buffer& received) {
+      asynchronous(inner_).start_reduce_scatter(sent, received, device_.stream())->wait();
+    });
   }
   std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
                                            const std::vector<std::size_t>& counts,
                                            Stream) override {
-    const auto& [host_mine, mine_on_device] = pairs_.at(mine.data);
-    const auto& [host_all, all_on_device] = pairs_.at(all.data);
-    mine_on_device.copy_(host_mine);
-    asynchronous(inner_)
-        .start_allgather({mine_on_device.data_ptr(), mine.count, mine.type},
-                         {all_on_device.data_ptr(), all.count, all.type}, counts, device_.stream())
-        ->wait();
-    host_all.copy_(all_on_device);  // waits for the stream
-    return completed_operation();
+    return on_device(mine, all, [&](const Buffer& sent, const Buffer& received) {
+      asynchronous(inner_).start_allgather(sent, received, counts, device_.stream())->wait();
+    });
   }
 
  private:
+  /// Runs an operation on the device's buffers: copies in what is sent, and out what has come.
+  template <typename F>
+  std::unique_ptr<Pending> on_device(const Buffer& sent, const Buffer& received, F run) {
+    const auto& [host_sent, device_sent] = pairs_.at(sent.data);
+    const auto& [host_received, device_received] = pairs_.at(received.data);
+    device_sent.copy_(host_sent);
+    run(Buffer{device_sent.data_ptr(), sent.count, sent.type},
+        Buffer{device_received.data_ptr(), received.count, received.type});
+    host_received.copy_(device_received);  // waits for the stream
+    return completed_operation();
+  }
+
   Communicator& inner_;
   DeviceBackend& device_;
   std::map<void*, std::pair<at::Tensor, at::Tensor>> pairs_;  ///< host, device; by host address

@@ -261,10 +261,6 @@ void FlatParameters::before_use(at::TensorList parameters) {
       on_use_(slices_[static_cast<std::size_t>(slice)].bucket);
 }
 
-void FlatParameters::begin_block() {
-  if (on_block_) on_block_(blocks_begun_++, BlockEvent::forward_begins);
-}
-
 void FlatParameters::end_block(const at::Tensor& output) {
   if (!on_block_) return;
   const int block = blocks_begun_ - 1;

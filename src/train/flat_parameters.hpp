@@ -130,8 +130,8 @@ class FlatParameters : public ParameterGate {
   /// bucket. An empty function is not called.
   void set_on_use(std::function<void(int bucket)> on_use) { on_use_ = std::move(on_use); }
   /// Sets a function that is called with the number of a block of the network, from 0 in the order
-  /// in which they run, when its forward pass begins or has ended, or its backward pass begins.
-  enum class BlockEvent { forward_begins, forward_ended, backward_begins };
+  /// in which they run, when its forward pass has ended, or its backward pass begins.
+  enum class BlockEvent { forward_ended, backward_begins };
   void set_on_block(std::function<void(int block, BlockEvent)> on_block) {
     on_block_ = std::move(on_block);
   }
@@ -155,7 +155,7 @@ class FlatParameters : public ParameterGate {
   bool weights_are_finite() const;
 
   void before_use(at::TensorList parameters) override;
-  void begin_block() override;
+  void begin_block() override { ++blocks_begun_; }
   void end_block(const at::Tensor& output) override;
   bool recomputes() const override { return recomputes_; }
   /// Returns the leaf itself, or its view of the shadow, which is a leaf of its own whose gradient

@@ -204,8 +204,7 @@ class ShardedReducer : public StepReducer {
     Part& part = parts_[i];
     if (!part.sum) return;
     Bucket& bucket = buckets()[i];
-    const auto all = static_cast<std::int64_t>(bucket.whole.count) *
-                     (communicator_.wire_dtype() == WireDtype::fp32 ? 4 : 2);
+    const std::int64_t all = communicator_.payload_bytes(buffer_of(bucket.whole.gradients));
     wait(std::exchange(part.sum, nullptr),
          {false, static_cast<int>(i), all, Collective::reduce_scatter});
     if (adds_ && division().frees_gradients()) bucket.gradients.add_(part.more);
@@ -285,7 +284,7 @@ class ShardedReducer : public StepReducer {
   /// Holds the weights of one block of the network, while those of the next one come.
   void pass(int block, FlatParameters::BlockEvent event) {
     const int own = bucket_of(block);
-    if (own < 0 || event == FlatParameters::BlockEvent::forward_begins) return;
+    if (own < 0) return;
     const auto index = static_cast<std::size_t>(own);
     if (event == FlatParameters::BlockEvent::forward_ended) {
       if (bucket_of(block + 1) >= 0) release(index);  // the backward pass begins with the last one
