@@ -116,13 +116,27 @@ void check_points(const ResolvedConfig& config, const std::vector<std::int64_t>&
     for (const std::int64_t n : ranks) plan_batch(point_config(curve.config, n, ranks.front()), n);
 }
 
-std::vector<CurveSegment> curve_segments(const std::vector<std::int64_t>& ranks,
-                                         std::int64_t rounds, bool baselines, std::int64_t seed) {
+std::vector<LeaveOut> left_out_in_turn(const ResolvedConfig& curve) {
+  if (!curve.baseline || curve.shard == Shard::none || curve.leave_out != LeaveOut::none) return {};
+  return {LeaveOut::reduce_scatter, LeaveOut::allgather};
+}
+
+std::vector<CurveSegment> curve_segments(const ResolvedConfig& curve,
+                                         const std::vector<std::int64_t>& ranks) {
   std::vector<CurveSegment> segments;
-  for (const auto& [point, repeat] : launch_order(ranks.size(), rounds, seed)) {
+  for (const auto& [point, repeat] : launch_order(ranks.size(), curve.repeats, curve.seed)) {
     const int round = static_cast<int>(repeat - 1);
-    if (baselines && ranks[point] > 1) segments.push_back({point, round, true});
-    segments.push_back({point, round, false});
+    const CurveSegment whole{point, round, false};
+    if (ranks[point] == 1 || !curve.baseline) {
+      segments.push_back(whole);
+      continue;
+    }
+    segments.push_back({point, round, true});
+    auto parts = left_out_in_turn(curve);
+    if (round % 2 == 1) std::ranges::reverse(parts);
+    if (round % 2 == 0) segments.push_back(whole);
+    for (const LeaveOut part : parts) segments.push_back({point, round, false, part});
+    if (round % 2 == 1) segments.push_back(whole);
   }
   return segments;
 }
@@ -178,6 +192,10 @@ Json points_of_curve(const CurveConfig& curve, const ResolvedConfig& family,
       point["ranks_per_node"] = std::min(*curve.config.ranks_per_node, n);
     points.push_back(point);
     if (n == 1 || !curve.config.baseline) continue;
+    for (const LeaveOut part : left_out_in_turn(curve.config)) {
+      points.push_back(point);
+      points.back()["leave_out"] = to_string(part);
+    }
     point["communicator"] = "none";
     if (curve.config.reducer != Reducer::scalemark)
       point["reducer"] = to_string(Reducer::scalemark);  // it has no communicator of its own

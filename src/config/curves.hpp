@@ -37,19 +37,26 @@ LoadedConfig point_config(LoadedConfig curve, std::int64_t ranks, std::int64_t b
 /// its own has no other point to be compared with.
 void check_points(const ResolvedConfig& config, const std::vector<std::int64_t>& ranks);
 
-/// A measured run of a curve.
+/// A measured run of a curve; of a curve with --leave_out that is whole too.
 struct CurveSegment {
   std::size_t point;
   int round;      ///< from 0
   bool baseline;  ///< without communication
+  LeaveOut leave_out = LeaveOut::none;
+  bool is_whole() const { return !baseline && leave_out == LeaveOut::none; }
   bool operator==(const CurveSegment&) const = default;
 };
 
-/// Returns the runs of a curve. Every round measures every point once, in an order shuffled by the
-/// seed (launch_order()), so that a drift of the machine meets all points alike. `baselines`: each
-/// point of several ranks comes after its baseline, so that its record can name it.
-std::vector<CurveSegment> curve_segments(const std::vector<std::int64_t>& ranks,
-                                         std::int64_t rounds, bool baselines, std::int64_t seed);
+/// Returns the collectives that are left out one by one beside the baseline of a curve: those of
+/// --shard, or none.
+std::vector<LeaveOut> left_out_in_turn(const ResolvedConfig& curve);
+
+/// Returns the runs of a curve at `ranks`. Every round measures every point once, in an order
+/// shuffled by the seed (launch_order()), so that a drift of the machine meets all points alike.
+/// With --baseline each point of several ranks comes after its baseline, so that its record can
+/// name it, and beside it stand, before it and after it by turns, those without one collective.
+std::vector<CurveSegment> curve_segments(const ResolvedConfig& curve,
+                                         const std::vector<std::int64_t>& ranks);
 
 // The function below expresses a curve as the plan of a sweep, in which every point and repeat is a
 // separate launch.

@@ -54,6 +54,22 @@ void CurveRepeat::describe(Fields& fields) {
       .at_least(0);
 }
 
+void ExposedCollective::describe(Fields& fields) {
+  using E = ExposedCollective;
+  fields.add("collective", &E::collective, "that is left out")
+      .one_of({"reduce_scatter", "allgather"});
+  fields
+      .add("exposed_seconds", &E::exposed_seconds,
+           "mean step less that of the same ranks without it")
+      .unit("s")
+      .known(Presence::only_when_ok);
+  fields
+      .add("exposed_ci95", &E::exposed_ci95,
+           "if it contains 0, `exposed_seconds` is not distinguishable from 0")
+      .unit("s");
+  fields.add("repeats", &E::repeats, "without it, one entry per run").known(Presence::when_ok);
+}
+
 namespace {
 
 using P = ScalingPoint;
@@ -118,6 +134,10 @@ void describe_communication(Fields& fields) {
   fields.add("exposed_method", &P::exposed_method, "as in the run record")
       .one_of({"baseline", "wait"})
       .column(60, "exposed_method");
+  fields
+      .add("exposed_collectives", &P::exposed_collectives,
+           "with `--shard`: what each collective adds to a step, by leaving it alone out")
+      .since(11);
 }
 
 void describe_solution(Fields& fields) {

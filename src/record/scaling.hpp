@@ -41,6 +41,15 @@ struct CurveRepeat : Work {  ///< of all measured steps of all ranks, in wall se
   static void describe(Fields& fields);
 };
 
+/// What one collective adds to a step of a curve with --shard.
+struct ExposedCollective {
+  std::string collective;
+  Known<double> exposed_seconds;
+  Known<Interval> exposed_ci95;
+  std::vector<CurveRepeat> repeats;  ///< without it, in round order
+  static void describe(Fields& fields);
+};
+
 struct ScalingPoint {
   std::int64_t ranks = 1, batch_size_per_rank = 1, global_batch_size = 1;
   Known<std::int64_t> resources;
@@ -54,6 +63,7 @@ struct ScalingPoint {
   Known<Interval> exposed_ci95;
   Known<Trend> trend;
   Known<std::string> exposed_method;
+  Known<std::vector<ExposedCollective>> exposed_collectives;
   Known<double> time_to_solution_seconds, time_to_solution_speedup;
   Known<Interval> time_to_solution_speedup_ci95;
   Known<double> time_to_solution_efficiency;

@@ -34,18 +34,16 @@ Curve::Curve(Session& session, MeasuredConfig measured, CurveFiles* files, Trace
       publish_(std::move(publish)) {
   const auto ranks = curve_ranks(config(), session.world.size());
   for (const std::int64_t n : ranks) points_.push_back(make_point(n, ranks.front()));
-  plan_ = curve_segments(ranks, config().repeats, config().baseline, config().seed);
+  plan_ = curve_segments(config(), ranks);
   runs_ = plan_.size();
   resume();
   make_trainer(session.world, points_.back().batch);
 }
 
-/// Makes the model that the following points train, where the one before can't serve: weights that
-/// are divided among ranks are those of one number of ranks.
+/// Makes the model that the following points train, where none is left. All of `ranks` call it.
 void Curve::make_trainer(RankGroup& ranks, const BatchPlan& batch) {
-  if (trainer_ && (config().shard == Shard::none || trainer_ranks_ == ranks.size())) return;
+  if (trainer_) return;
   session_.world.watchdog().enter("model");
-  trainer_.reset();
   trainer_ = std::make_unique<Trainer>(config(), *session_.device, ranks, batch);
   trainer_ranks_ = ranks.size();
   trainer_->keep_initial_weights();
@@ -75,10 +73,11 @@ void Curve::resume() {
     bool other_origins = false;
     const auto same = [&](const RunResult& run, const CurveSegment& segment) {
       const std::int64_t n = ranks[segment.point];
-      const ResolvedConfig point = point_config(config(), n, ranks.front());
+      ResolvedConfig point = point_config(config(), n, ranks.front());
       bool there = run.ranks.size() == static_cast<std::size_t>(n);
       for (std::size_t i = 0; there && i < run.ranks.size(); ++i)
         there = run.ranks[i].host == hosts[i];
+      if (segment.leave_out != LeaveOut::none) point.leave_out = segment.leave_out;
       if (!there || run.config_hash != config_hash(point, static_cast<int>(n))) return false;
       const bool alike = Origins{run.build, run.system, run.environment} ==
                          Origins{now.build, *now.system, *now.environment};
@@ -114,7 +113,17 @@ Curve::Point Curve::make_point(std::int64_t ranks, std::int64_t base_ranks) {
   if (!group) return point;
   if (ranks > 1) point.baseline_group = make_run_group(session_, *group, measured, true);
   point.group = make_run_group(session_, std::move(*group), measured, false);
+  if (ranks > 1)
+    for (const LeaveOut part : left_out_in_turn(config()))
+      point.without.emplace(part, without(*point.group, part));
   return point;
+}
+
+/// Returns the group of a run of the point, or null where this rank idles.
+RunGroup* Curve::Point::group_of(const CurveSegment& segment) {
+  if (!group) return nullptr;
+  if (segment.baseline) return &*baseline_group;
+  return segment.leave_out == LeaveOut::none ? &*group : &without.at(segment.leave_out);
 }
 
 /// Says what will be done and how long it takes. The time is estimated from a step with the batch
@@ -139,18 +148,25 @@ void Curve::announce() {
 
 std::string Curve::title(const CurveSegment& segment) const {
   const int ranks = points_[segment.point].runs.ranks;
+  const std::string without = segment.baseline ? " without communication"
+                              : segment.leave_out != LeaveOut::none
+                                  ? " without " + to_string(segment.leave_out)
+                                  : "";
   return fmt::format("round {}/{}, {} rank{}{}", segment.round + 1, config().repeats, ranks,
-                     ranks == 1 ? "" : "s", segment.baseline ? " without communication" : "");
+                     ranks == 1 ? "" : "s", without);
 }
 
 /// Measures one run of a point. All ranks of the world call it, and those outside the point sleep
 /// until it is done. Returns the status that the ranks have agreed on.
 Status Curve::measure(const CurveSegment& segment) {
   Point& point = points_[segment.point];
-  auto& group = segment.baseline ? point.baseline_group : point.group;
+  RunGroup* const group = point.group_of(segment);
   std::optional<RunResult> run;
   ExitCode code = ExitCode::ok;
   std::string message;
+  // Weights that are divided among ranks are those of one number of ranks. Idle ranks drop theirs,
+  // too: later points need all of their ranks to make new ones.
+  if (config().shard != Shard::none && trainer_ranks_ != point.runs.ranks) trainer_.reset();
   if (group) {
     try {
       run = measure_here(segment, point, *group);
@@ -159,7 +175,7 @@ Status Curve::measure(const CurveSegment& segment) {
       message = error.what();
     }
   }
-  await_point(group.has_value());
+  await_point(group != nullptr);
   session_.world.agree(code, message);
   session_.agree_on_files([&] {
     if (session_.is_root()) keep(segment, point, *run);
@@ -180,7 +196,7 @@ void Curve::await_point(bool takes_part) {
 
 /// Runs the trace pass after the last run of the largest point, whose record is kept by then.
 void Curve::trace(const CurveSegment& segment, std::optional<RunResult>& run) {
-  const bool last = segment.round + 1 == config().repeats && !segment.baseline &&
+  const bool last = segment.round + 1 == config().repeats && segment.is_whole() &&
                     segment.point + 1 == points_.size();
   if (!trace_.wanted() || !last) return;
   Point& point = points_.back();
@@ -195,7 +211,7 @@ void Curve::trace(const CurveSegment& segment, std::optional<RunResult>& run) {
       std::stoi(session_.world.broadcast(std::to_string(static_cast<int>(code)))));
   session_.agree_on_files([&] {
     if (!session_.is_root()) return;
-    if (files_) files_->write_run(*run, point.runs.ranks, segment.round + 1, segment.baseline);
+    if (files_) files_->write_run(*run, segment, point.runs.ranks);
     session_.say(run->trace ? trace_summary(*run) : "no trace: " + run->trace.why());
   });
 }
@@ -213,8 +229,8 @@ std::optional<RunResult> Curve::measure_here(const CurveSegment& segment, Point&
   StepPrinter printer(session_, point.runs.ranks,
                       trainer_->units_per_step_of_rank() * point.runs.ranks);
   auto run = measure_run(session_, *trainer_, group, baseline,
-                         segment.baseline ? nullptr : printer.observer());
-  if (!segment.baseline && run) printer.total(*run);
+                         segment.is_whole() ? printer.observer() : nullptr);
+  if (segment.is_whole() && run) printer.total(*run);
   return run;
 }
 
@@ -223,15 +239,15 @@ void Curve::keep(const CurveSegment& segment, Point& point, const RunResult& run
   std::string path;
   std::exception_ptr unwritten;
   try {
-    if (files_)
-      path = files_->write_run(run, point.runs.ranks, segment.round + 1, segment.baseline);
+    if (files_) path = files_->write_run(run, segment, point.runs.ranks);
   } catch (const ResultError&) {
     unwritten = std::current_exception();  // the run counts: the curve may still find room
   }
   take(segment, run, path);
   if (run.status == Status::ok) {
     progress_->finish(run.throughput->mean, *run.unit);
-    if (const std::string warning = divergence_warning(run); !warning.empty())
+    if (const std::string warning = divergence_warning(run);
+        !warning.empty() && segment.leave_out == LeaveOut::none)
       session_.say("warning: " + warning);
   }
   publish_so_far();
@@ -244,9 +260,9 @@ void Curve::take(const CurveSegment& segment, const RunResult& run, const std::s
   if (run.status == Status::ok) {
     PointRepeat repeat = point_repeat(run, path, segment.baseline, config().resource);
     repeat.repeat = segment.round + 1;
-    (segment.baseline ? point.baselines : point.repeats).push_back(std::move(repeat));
+    point.of(segment.baseline, segment.leave_out).push_back(std::move(repeat));
   }
-  if (!segment.baseline) evidence_.push_back(diagnosis::run_evidence(measured_json(run)));
+  if (segment.is_whole()) evidence_.push_back(diagnosis::run_evidence(measured_json(run)));
   noise_.add(run);
   ++done_;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +43,8 @@ class Curve {
   struct Point {
     BatchPlan batch;
     std::optional<RunGroup> group, baseline_group;
+    std::map<LeaveOut, RunGroup> without;
+    RunGroup* group_of(const CurveSegment& segment);
     PointRuns runs;
   };
 

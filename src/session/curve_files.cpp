@@ -17,8 +17,12 @@ namespace {
 constexpr std::size_t kIdLetters = 8;
 
 /// Returns the name of a run's record up to the letters of its id. Rounds count from 1.
-std::string name_begin(std::int64_t ranks, int round, bool baseline) {
-  return fmt::format("ranks{}-round{}{}-", ranks, round, baseline ? "-none" : "");
+std::string name_begin(const CurveSegment& segment, std::int64_t ranks) {
+  const std::string left_out = segment.baseline ? "-none"
+                               : segment.leave_out != LeaveOut::none
+                                   ? "-without_" + to_string(segment.leave_out)
+                                   : "";
+  return fmt::format("ranks{}-round{}{}-", ranks, segment.round + 1, left_out);
 }
 
 }  // namespace
@@ -28,7 +32,7 @@ std::vector<KeptRun> CurveFiles::unfinished(
     const std::function<bool(const RunResult&, const CurveSegment&)>& same) {
   const std::set<std::string> names = runs_.unnamed();
   const auto newest = [&](const CurveSegment& segment) {
-    const std::string begin = name_begin(ranks[segment.point], segment.round + 1, segment.baseline);
+    const std::string begin = name_begin(segment, ranks[segment.point]);
     const std::size_t length = begin.size() + kIdLetters + std::string_view(".json").size();
     std::optional<KeptRun> found;
     for (auto name = names.lower_bound(begin); name != names.end() && name->starts_with(begin);
@@ -56,9 +60,10 @@ std::vector<KeptRun> CurveFiles::unfinished(
   return kept;
 }
 
-std::string CurveFiles::write_run(const RunResult& record, int ranks, int round, bool baseline) {
+std::string CurveFiles::write_run(const RunResult& record, const CurveSegment& segment,
+                                  std::int64_t ranks) {
   const std::string id = record.id.substr(0, kIdLetters);
-  ResultFile file(runs_.path() / (name_begin(ranks, round, baseline) + id + ".json"),
+  ResultFile file(runs_.path() / (name_begin(segment, ranks) + id + ".json"),
                   /*reserved_bytes=*/0);
   file.write(measured_json(record));
   return runs_.name_of(file.path());

@@ -28,8 +28,9 @@ class CurveFiles {
       : curve_(curve_path, ResultFile::kReservedBytes, "--output", older), runs_(curve_.path()) {}
   const std::filesystem::path& path() const { return curve_.path(); }
   const std::filesystem::path& runs_folder() const { return runs_.path(); }
-  /// Writes a run record; returns its path relative to the curve's folder.
-  std::string write_run(const RunResult& record, int ranks, int round, bool baseline);
+  /// Writes a run record of a point of so many ranks; returns its path relative to the curve's
+  /// folder.
+  std::string write_run(const RunResult& record, const CurveSegment& segment, std::int64_t ranks);
   /// Returns the runs of the rounds that an earlier command measured whole before it was ended:
   /// those of `plan` whose record is there, is ok, and for which `same` says that the run would be
   /// measured alike now. `ranks` are the sizes of the plan's points. A finished curve is not

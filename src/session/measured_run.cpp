@@ -215,10 +215,17 @@ RunGroup make_run_group(Session& session, RankGroup ranks, const MeasuredConfig&
   return group;
 }
 
+RunGroup without(const RunGroup& group, LeaveOut what) {
+  RunGroup same{group.ranks, group.communicator, group.measured, group.batch, false, std::nullopt};
+  same.measured.loaded.config.leave_out = what;
+  return same;
+}
+
 std::optional<RunResult> measure_run(Session& session, Trainer& trainer, RunGroup& group,
                                      const std::optional<BaselineRate>& baseline,
                                      const StepObserver& observer) {
   trainer.set_batch(group.batch);
+  trainer.leave_out(group.measured.config().leave_out);
   prepare(session, trainer, group);
 
   RunFacts facts = run_facts(session, trainer, group, baseline);

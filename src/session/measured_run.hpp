@@ -18,7 +18,7 @@ namespace scalemark {
 /// Holds a group of ranks that runs together: a point of a curve, or the whole world of `run`.
 struct RunGroup {
   RankGroup ranks;
-  std::unique_ptr<Communicator> communicator;
+  std::shared_ptr<Communicator> communicator;
   MeasuredConfig measured;
   BatchPlan batch;
   bool data_checked = false;
@@ -54,6 +54,8 @@ double forward_flops_per_sample(const ResolvedConfig& config, double counted);
 /// rank too. With `baseline` the communicator is none, whatever is configured.
 RunGroup make_run_group(Session& session, RankGroup ranks, const MeasuredConfig& measured,
                         bool baseline);
+/// Returns the same ranks and communicator for runs without one collective.
+RunGroup without(const RunGroup& group, LeaveOut what);
 
 /// Holds the mean step and the throughput without communication on the same ranks, where they were
 /// measured.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "error.hpp"
@@ -26,6 +27,18 @@ DataType type_of(const at::Tensor& tensor) {
 
 Buffer buffer_of(const at::Tensor& tensor) {
   return {tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), type_of(tensor)};
+}
+
+std::optional<Collective> collective_of(LeaveOut what) {
+  switch (what) {
+    case LeaveOut::reduce_scatter:
+      return Collective::reduce_scatter;
+    case LeaveOut::allgather:
+      return Collective::allgather;
+    case LeaveOut::none:
+      break;
+  }
+  return std::nullopt;
 }
 
 /// Returns the part of a bucket that this rank sends to those that gather.
@@ -55,6 +68,7 @@ class ShardedReducer : public StepReducer {
         device_(trainer.device),
         communicator_(communicator),
         asynchronous_(dynamic_cast<AsynchronousCommunicator*>(&communicator)),
+        left_out_(collective_of(trainer.config.leave_out)),
         overlaps_(trainer.config.overlap != Overlap::none),
         parts_(buckets().size()),
         order_(buckets().size()) {
@@ -151,6 +165,11 @@ class ShardedReducer : public StepReducer {
 
   const Division& division() const { return parameters_->division(); }
 
+  /// Returns null where a collective is left out, alone or with all communication.
+  AsynchronousCommunicator* carrier_of(Collective collective) const {
+    return collective == left_out_ ? nullptr : asynchronous_;
+  }
+
   void hold_gradients(std::size_t i) {
     Part& part = parts_[i];
     if (std::exchange(part.writes, true)) return;
@@ -187,11 +206,11 @@ class ShardedReducer : public StepReducer {
     if (adds_ && division().frees_gradients() && !part.more.defined())
       part.more = at::empty_like(bucket.gradients);
     const at::Tensor& mine = adds_ && division().frees_gradients() ? part.more : bucket.gradients;
-    if (asynchronous_) {
+    if (AsynchronousCommunicator* carrier = carrier_of(Collective::reduce_scatter)) {
       const Buffer all = buffer_of(bucket.whole.gradients);
-      part.sum = asynchronous_->start_reduce_scatter(all, buffer_of(mine), device_.stream());
+      part.sum = carrier->start_reduce_scatter(all, buffer_of(mine), device_.stream());
       count(communicator_.payload_bytes(all));
-    } else {  // without communication a rank has its own gradients alone
+    } else {  // without it a rank has its own gradients alone
       at::Tensor(mine).copy_(own_block(bucket, bucket.whole.gradients));
       part.sum = completed_operation();
     }
@@ -230,14 +249,14 @@ class ShardedReducer : public StepReducer {
     const Bucket& bucket = buckets()[i];
     const at::Tensor& whole = bucket.whole.weights;
     hold_memory(whole, true);
-    if (asynchronous_) {
+    if (AsynchronousCommunicator* carrier = carrier_of(Collective::allgather)) {
       const std::vector<std::size_t> counts(static_cast<std::size_t>(communicator_.size()),
                                             static_cast<std::size_t>(bucket.count));
-      part.gather = asynchronous_->start_allgather(buffer_of(sent_of(bucket)), buffer_of(whole),
-                                                   counts, device_.stream());
+      part.gather = carrier->start_allgather(buffer_of(sent_of(bucket)), buffer_of(whole), counts,
+                                             device_.stream());
       count(static_cast<std::int64_t>(whole.nbytes()));
     } else {
-      // Without communication all ranks' blocks are this rank's, written as a gather writes them.
+      // Without it all ranks' blocks are this rank's, written as a gather writes them.
       if (division().frees_weights())
         whole.view({division().ranks, bucket.count})
             .copy_(sent_of(bucket).expand({division().ranks, bucket.count}));
@@ -267,7 +286,7 @@ class ShardedReducer : public StepReducer {
     if (on_wait_) on_wait_(true);
     operation->wait();
     if (on_wait_) on_wait_(false);
-    if (communicator_.moves_data()) log_.add(std::move(operation), load);
+    if (carrier_of(load.collective)) log_.add(std::move(operation), load);
   }
 
   void release(std::size_t i) {
@@ -302,6 +321,7 @@ class ShardedReducer : public StepReducer {
   DeviceBackend& device_;
   Communicator& communicator_;
   AsynchronousCommunicator* asynchronous_;  ///< the same; null: it moves nothing
+  std::optional<Collective> left_out_;      ///< that is not done: --leave_out
   bool overlaps_;
   std::vector<Part> parts_;         ///< by bucket
   std::vector<std::size_t> order_;  ///< buckets in the order of their first uses

@@ -194,6 +194,8 @@ void Trainer::set_batch(const BatchPlan& plan) {
     impl_->micro_batches.push_back(split(batch, plan.micro_batch_size));
 }
 
+void Trainer::leave_out(LeaveOut what) { impl_->config.leave_out = what; }
+
 void Trainer::open_checkpoints(const RankGroup& ranks) {
   const ResolvedConfig& config = impl_->config;
   const CheckpointWriters who = config.checkpoint_writers;

@@ -75,6 +75,7 @@ class Trainer {
   void open_checkpoints(const RankGroup& ranks);
 
   void set_batch(const BatchPlan& batch);  ///< strong scaling: per point
+  void leave_out(LeaveOut what);           ///< of the following measurements
   std::int64_t parameter_count() const;
   /// Returns the counted FLOPs of the forward pass of one sample of a user's network for which none
   /// were given, else 0.

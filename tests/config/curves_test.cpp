@@ -215,16 +215,47 @@ TEST(ResourceKey, GpusNeedADeviceThatIsOne) {
 /// The same with every standard library: a curve is measured again in the same order.
 TEST(Curves, TheOrderOfASeedIsFixed) {
   const auto run = [](std::size_t point, int round) { return CurveSegment{point, round, false}; };
-  EXPECT_THAT(curve_segments({1, 2, 4}, 3, false, 1),
-              ElementsAre(run(2, 0), run(0, 0), run(1, 0), run(2, 1), run(0, 1), run(1, 1),
-                          run(0, 2), run(1, 2), run(2, 2)));
+  EXPECT_THAT(
+      curve_segments(load_scale({"--repeats=3", "--no-baseline", "--seed=1"}).config, {1, 2, 4}),
+      ElementsAre(run(2, 0), run(0, 0), run(1, 0), run(2, 1), run(0, 1), run(1, 1), run(0, 2),
+                  run(1, 2), run(2, 2)));
 }
 
 TEST(Curves, BaselinesComeBeforeTheirPoint) {
   EXPECT_THAT(
-      curve_segments({1, 2, 4}, 1, true, 1),
+      curve_segments(load_scale({"--repeats=1", "--seed=1"}).config, {1, 2, 4}),
       ElementsAre(CurveSegment{2, 0, true}, CurveSegment{2, 0, false}, CurveSegment{0, 0, false},
                   CurveSegment{1, 0, true}, CurveSegment{1, 0, false}));
+}
+
+/// Whatever drifts within a round meets the whole run and the others from both sides.
+TEST(Curves, EachCollectiveOfShardsIsLeftOutInTurn) {
+  const auto segments = [](const Words& more) {
+    Words all{"--model=llama_tiny", "--repeats=2"};
+    all.insert(all.end(), more.begin(), more.end());
+    return curve_segments(load_scale(all).config, {2});
+  };
+  constexpr LeaveOut kScatter = LeaveOut::reduce_scatter, kGather = LeaveOut::allgather;
+  EXPECT_THAT(segments({"--shard=parameters"}),
+              ElementsAre(CurveSegment{0, 0, true}, CurveSegment{0, 0, false},
+                          CurveSegment{0, 0, false, kScatter}, CurveSegment{0, 0, false, kGather},
+                          CurveSegment{0, 1, true}, CurveSegment{0, 1, false, kGather},
+                          CurveSegment{0, 1, false, kScatter}, CurveSegment{0, 1, false}));
+  EXPECT_EQ(segments({"--shard=none"}).size(), 4u);
+  EXPECT_EQ(segments({"--shard=optimizer", "--no-baseline"}).size(), 2u);
+  EXPECT_EQ(segments({"--shard=optimizer", "--leave_out=allgather"}).size(), 4u);
+  EXPECT_THAT(refused({"--model=llama_tiny", "--leave_out=allgather"}),
+              AllOf(HasSubstr("--shard"), HasSubstr("--communicator none")));
+}
+
+TEST(Curves, APlanOfLaunchesLeavesThemOutToo) {
+  const LoadedConfig loaded = load_scale({"--model=llama_tiny", "--shard=optimizer"});
+  const auto plan = curve_plan(loaded, {1, 2}, 1);
+  ASSERT_EQ(plan["points"].size(), 5u);  // one rank; all, without each, without communication
+  EXPECT_FALSE(plan["points"][1].contains("leave_out"));
+  EXPECT_EQ(plan["points"][2]["leave_out"], "reduce_scatter");
+  EXPECT_EQ(plan["points"][3]["leave_out"], "allgather");
+  EXPECT_EQ(plan["points"][4]["communicator"], "none");
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ class Sharded(ProgramTest):
         for shard in SHARDS:
             curve = self.read(f"s-{shard}.json")
             self.assertEqual([point["ranks"] for point in curve["points"]], [1, 2])
+            self.check_left_out(curve["points"], shard)
             run = self.read(curve["points"][1]["repeats"][0]["path"])
             losses.add(run["loss"]["trace"][-1])
             communication = run["communication"]
@@ -33,6 +34,28 @@ class Sharded(ProgramTest):
             states = run["memory"]["optimizer_state_bytes"]
             self.assertAlmostEqual(states, 8 * 500_352 / (1 if shard == "none" else 2), delta=0.01 * states)
         self.assertEqual(len(losses), 1)  # the order of two ranks' sums is the same
+
+    def test_rank_counts_come_in_any_order(self):
+        """Whichever point was measured before, all ranks of one make their parts of its weights together."""
+        self.run_program(*mpirun(3, SCALEMARK, "scale", *LLAMA, "--num_batches", "2", "--ranks", "1,2,3", "--repeats", "2", "--shard",
+                                 "parameters", "--no_baseline", "--output", "o.json"))
+        self.assertEqual([len(point["repeats"]) for point in self.read("o.json")["points"]], [2, 2, 2])
+
+    def check_left_out(self, points, shard):
+        """Each collective of --shard was left out once: it alone is missing there, and the step is told."""
+        self.assertIsNone(points[0]["exposed_collectives"])
+        if shard == "none":
+            return self.assertIsNone(points[1]["exposed_collectives"])
+        left_out = {one["collective"]: one for one in points[1]["exposed_collectives"]}
+        self.assertEqual(set(left_out), {"reduce_scatter", "allgather"})
+        whole = self.read(points[1]["repeats"][0]["path"])["step_seconds"]["mean"]
+        for name, one in left_out.items():
+            run = self.read(one["repeats"][0]["path"])
+            self.assertEqual(run["config"]["leave_out"]["value"], name)
+            [kind] = run["communication"]["collectives"]
+            self.assertEqual({kind["collective"], name}, {"reduce_scatter", "allgather"})
+            self.assertEqual(kind["messages_per_step"], run["communication"]["messages_per_step"])
+            self.assertAlmostEqual(one["exposed_seconds"], whole - run["step_seconds"]["mean"])
 
     def test_recomputed_layers_leave_the_loss(self):
         losses = set()
@@ -60,6 +83,13 @@ class Sharded(ProgramTest):
             layers = 32 * 218_103_808
             self.assertEqual(kinds["allgather"]["bytes"], 2 * (parameters - layers + layers * 63 // 32))
             self.assertAlmostEqual(kinds["allgather"]["wire_bytes"], kinds["allgather"]["bytes"] * (ranks - 1) / ranks, delta=2)
+        words = [SCALEMARK, "scale", "--model", "llama3_8b", "--precision", "bf16", "--shard", "parameters", "--batch_size", "max",
+                 "--ranks", "8,64", "--dry_run"]
+        eight, many = json.loads(self.run_program(*words, "--device_memory", "80", "--json")[0])["points"]
+        self.assertGreater(many["batch_size_per_rank"], eight["batch_size_per_rank"])
+        self.assertTrue(eight["fits"] and many["fits"])
+        _, err = self.run_program(*words, expect=2)
+        self.assertIn("--device_memory GIB", err)
         text, _ = self.run_program(SCALEMARK, "scale", "--model", "llama3_8b", "--shard", "parameters", "--ranks", "8", "--dry_run",
                                    "--device_memory", "80")
         self.assertRegex(text, "fits in 80 GiB")
@@ -95,6 +125,8 @@ class Sharded(ProgramTest):
                 (["--shard", "parameters", "--checkpoint_every", "2"], "--checkpoint_every"),
                 (["--shard", "none,parameters"], "scalemark scale"),
                 (["--recompute", "layer", "--model", "vgg16", "--sequence_length", "16"], "row of layers|sequence"),
+                (["--leave_out", "allgather"], "--shard optimizer, gradients or parameters"),
+                (["--shard", "optimizer", "--leave_out", "allreduce"], "reduce_scatter.*allgather"),
                 (["--device_memory", "80"], "--dry_run"),
                 (["--model", "gpt2", "--sequence_length", "1025"], "1024")):
             with self.subTest(words=words):

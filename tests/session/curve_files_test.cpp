@@ -15,6 +15,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::vector<CurveSegment> plan_of(int rounds, bool baseline,
+                                  const std::vector<std::int64_t>& ranks) {
+  ResolvedConfig config;
+  config.repeats = rounds;
+  config.baseline = baseline;
+  return curve_segments(config, ranks);
+}
+
 class CurveFilesTest : public testing::Test {
  protected:
   RunResult run(const std::string& begin) {
@@ -38,21 +46,23 @@ class CurveFilesTest : public testing::Test {
 
 TEST_F(CurveFilesTest, NamesRunsByRanksRoundAndKind) {
   CurveFiles files(folder_ / "s.json");
-  EXPECT_EQ(files.write_run(run("12345678-9abc"), 2, 1, false),
+  EXPECT_EQ(files.write_run(run("12345678-9abc"), {1, 0, false}, 2),
             "s.runs/ranks2-round1-12345678.json");
-  EXPECT_EQ(files.write_run(run("22345678-9abc"), 2, 1, true),
+  EXPECT_EQ(files.write_run(run("22345678-9abc"), {1, 0, true}, 2),
             "s.runs/ranks2-round1-none-22345678.json");
+  EXPECT_EQ(files.write_run(run("32345678-9abc"), {1, 0, false, LeaveOut::allgather}, 2),
+            "s.runs/ranks2-round1-without_allgather-32345678.json");
 }
 
 TEST_F(CurveFilesTest, AReplacedCurveTakesItsRunsAlongButNothingElse) {
   {
     CurveFiles files(folder_ / "s.json");
-    files.write_curve(curve(files.write_run(run("11111111-"), 1, 1, false)));
+    files.write_curve(curve(files.write_run(run("11111111-"), {0, 0, false}, 1)));
   }
   const fs::path foreign = folder_ / "s.runs" / "notes.txt";
   fs::copy_file(folder_ / "s.json", foreign);
   CurveFiles files(folder_ / "s.json");
-  const std::string path = files.write_run(run("22222222-"), 1, 1, false);
+  const std::string path = files.write_run(run("22222222-"), {0, 0, false}, 1);
   EXPECT_EQ(runs(), 3u) << "the older run must stay until the new curve is written";
   files.write_curve(curve(path));
   EXPECT_TRUE(fs::exists(folder_ / path));
@@ -60,14 +70,14 @@ TEST_F(CurveFilesTest, AReplacedCurveTakesItsRunsAlongButNothingElse) {
   EXPECT_EQ(runs(), 2u);
   EXPECT_TRUE(fs::exists(folder_ / "s.runs.~1~" / "ranks1-round1-11111111.json"));
   CurveFiles overwriting(folder_ / "s.json", Older::replaced);
-  overwriting.write_curve(curve(overwriting.write_run(run("33333333-"), 1, 1, false)));
+  overwriting.write_curve(curve(overwriting.write_run(run("33333333-"), {0, 0, false}, 1)));
   EXPECT_EQ(runs(), 2u);
   EXPECT_FALSE(fs::exists(folder_ / "s.runs.~2~"));
 }
 
 TEST_F(CurveFilesTest, WholeRoundsOfAnUnfinishedCurveAreKept) {
   const std::vector<std::int64_t> ranks{1, 2};
-  const std::vector<CurveSegment> plan = curve_segments(ranks, 3, true, 1);
+  const std::vector<CurveSegment> plan = plan_of(3, true, ranks);
   const auto all = [](const RunResult&, const CurveSegment&) { return true; };
   std::set<std::string> written;
   {
@@ -76,8 +86,7 @@ TEST_F(CurveFilesTest, WholeRoundsOfAnUnfinishedCurveAreKept) {
       const CurveSegment& s = plan[i];
       RunResult record = run(fmt::format("{}2345678-", i + 1));
       if (i == 4) record = make_failed_run(test::make_context(), 2, {Status::failed, "a test"});
-      written.insert(
-          files.write_run(record, static_cast<int>(ranks[s.point]), s.round + 1, s.baseline));
+      written.insert(files.write_run(record, s, ranks[s.point]));
     }
     EXPECT_TRUE(CurveFiles(folder_ / "other.json").unfinished(plan, ranks, all).empty());
   }
@@ -103,10 +112,10 @@ TEST_F(CurveFilesTest, WholeRoundsOfAnUnfinishedCurveAreKept) {
 
 TEST_F(CurveFilesTest, WhatAnUnfinishedCurveNamesStaysWhereItIsKept) {
   const std::vector<std::int64_t> ranks{1};
-  const std::vector<CurveSegment> plan = curve_segments(ranks, 2, false, 1);
+  const std::vector<CurveSegment> plan = plan_of(2, false, ranks);
   {
     CurveFiles files(folder_ / "s.json");
-    Json unfinished = curve(files.write_run(run("11111111-"), 1, 1, false));
+    Json unfinished = curve(files.write_run(run("11111111-"), {0, 0, false}, 1));
     unfinished["status"] = "interrupted";
     unfinished["reason"] = "stopped";
     files.write_curve(unfinished);
@@ -122,7 +131,7 @@ TEST_F(CurveFilesTest, WhatAnUnfinishedCurveNamesStaysWhereItIsKept) {
 TEST_F(CurveFilesTest, LeavesNoEmptyFolderOfACurveThatNeverRan) {
   { CurveFiles files(folder_ / "s.json"); }
   EXPECT_FALSE(fs::exists(folder_ / "s.runs"));
-  { CurveFiles(folder_ / "s.json").write_run(run("12345678-"), 1, 1, false); }
+  { CurveFiles(folder_ / "s.json").write_run(run("12345678-"), {0, 0, false}, 1); }
   EXPECT_TRUE(fs::exists(folder_ / "s.runs"));
 }
 

@@ -1,11 +1,17 @@
 // --shard on 1 to 4 ranks: the losses and weights of undivided training, what is sent against its
 // closed form, and that memory of whole tensors is freed.
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/alloc_cpu.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
 
+#include "analysis/run_plan.hpp"
 #include "measure/bus_bandwidth.hpp"
 #include "tests/support/mpi_support.hpp"
 #include "tests/train/training_support.hpp"
@@ -184,6 +190,94 @@ TEST(Sharded, SendsWhatTheClosedFormsSay) {
     EXPECT_NEAR(static_cast<double>(traffic.wire_bytes),
                 static_cast<double>(bytes) * (world().size() - 1) / world().size(),
                 static_cast<double>(messages));
+  }
+}
+
+TEST(Sharded, WhatIsLeftOutIsNotSent) {
+  if (world().size() == 1) return;
+  RunConfig config = of_model("llama_tiny", Optimizer::adamw);
+  for (const Shard shard : kShards) {
+    SCOPED_TRACE(to_string(shard));
+    config.leave_out = LeaveOut::none;
+    const StepTraffic whole = train(config, shard).traffic;
+    StepTraffic sum;
+    for (const auto& [left_out, other] :
+         {std::pair{LeaveOut::reduce_scatter, Collective::allgather},
+          {LeaveOut::allgather, Collective::reduce_scatter}}) {
+      config.leave_out = left_out;
+      const Trained trained = train(config, shard);
+      ASSERT_EQ(trained.samples.collectives.size(), 1u);
+      EXPECT_EQ(trained.samples.collectives.front().collective, other);
+      sum.bytes += trained.traffic.bytes;
+      sum.messages += trained.traffic.messages;
+    }
+    EXPECT_EQ(sum.bytes, whole.bytes);
+    EXPECT_EQ(sum.messages, whole.messages);
+  }
+}
+
+/// Counts the bytes of all tensors that it has made and that are still there.
+class CountingAllocator : public c10::Allocator {
+ public:
+  at::DataPtr allocate(std::size_t bytes) override {
+    void* const data = c10::alloc_cpu(bytes);
+    const std::lock_guard lock(mutex_);
+    sizes_[data] = bytes;
+    most_ = std::max(most_, held_ += bytes);
+    return {data, data, &release, at::Device(at::kCPU)};
+  }
+  at::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+  /// Returns the most bytes that were held since the last call.
+  double take_most() {
+    const std::lock_guard lock(mutex_);
+    return static_cast<double>(std::exchange(most_, held_));
+  }
+  static CountingAllocator& installed() {
+    static CountingAllocator& allocator = *[] {
+      auto* made = new CountingAllocator;  // tensors outlive everything that could own it
+      c10::SetCPUAllocator(made, 1);
+      return made;
+    }();
+    return allocator;
+  }
+
+ private:
+  static void release(void* data) {
+    CountingAllocator& counting = installed();
+    const std::lock_guard lock(counting.mutex_);
+    const auto size = counting.sizes_.find(data);
+    counting.held_ -= size->second;
+    counting.sizes_.erase(size);
+    c10::free_cpu(data);
+  }
+  std::mutex mutex_;
+  std::unordered_map<void*, std::size_t> sizes_;
+  std::size_t held_ = 0, most_ = 0;
+};
+
+/// The most bytes of tensors in a step, with few tokens, so that they are those of parameters.
+TEST(Sharded, PeakMemoryFollowsTheClosedForm) {
+  if (world().size() != 2) return;
+  CountingAllocator& counting = CountingAllocator::installed();
+  RunConfig config = of_model("llama_125m", Optimizer::adamw);
+  config.precision = Precision::bf16;
+  config.sequence_length = 16;
+  config.batch_size = 1;
+  config.num_batches = 2;
+  config.bucket_mb = 8;
+  for (const Shard shard : {Shard::none, Shard::optimizer, Shard::gradients, Shard::parameters}) {
+    SCOPED_TRACE(to_string(shard));
+    config.shard = shard;
+    const auto device = make_device_backend(Device::cpu, 0);
+    const auto communicator = make_communicator(CommunicatorKind::mpi, world(), -1);
+    Trainer trainer(config, *device, world(), plan_batch(config, world().size()));
+    counting.take_most();
+    trainer.measure(world(), *communicator, nullptr);
+    const double planned = plan_point(config, world().size(), false).memory_bytes();
+    EXPECT_NEAR(counting.take_most() / planned, 1, 0.05);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
@@ -171,6 +172,8 @@ void check_rounds(const std::vector<PointRuns>& points, RepeatUnit unit) {
                       point.ranks, rounds, point.baselines.size()));
     check_repeats(point, point.repeats, "repeat");
     check_repeats(point, point.baselines, "baseline");
+    for (const auto& [what, repeats] : point.without)
+      check_repeats(point, repeats, "repeat without a collective");
   }
 }
 
@@ -197,16 +200,23 @@ Known<Interval> known_or(const std::optional<Interval>& interval, const Unknown&
   return {interval, why.why};
 }
 
-/// A step beyond that of the same ranks without communication.
-void set_beyond_baseline(record::ScalingPoint& point, const PointRuns& runs, const Unknown& why) {
-  const RepeatPairs pairs(runs.repeats, runs.baselines);
-  point.baseline_throughput = total(runs.baselines).rate();
-  point.exposed_seconds = mean_step(pairs.ours) - mean_step(pairs.theirs);
-  point.exposed_ci95 =
+/// What steps of `repeats` take longer than those of `without`: sets the seconds and their
+/// interval.
+void set_difference(auto& exposed, const std::vector<PointRepeat>& repeats,
+                    const std::vector<PointRepeat>& without, const Unknown& why) {
+  const RepeatPairs pairs(repeats, without);
+  exposed.exposed_seconds = mean_step(pairs.ours) - mean_step(pairs.theirs);
+  exposed.exposed_ci95 =
       known_or(student_interval(pairs.each([](const auto& with, const auto& without) {
                  return with.step_seconds_mean - without.step_seconds_mean;
                })),
                why);
+}
+
+/// A step beyond that of the same ranks without communication.
+void set_beyond_baseline(record::ScalingPoint& point, const PointRuns& runs, const Unknown& why) {
+  point.baseline_throughput = total(runs.baselines).rate();
+  set_difference(point, runs.repeats, runs.baselines, why);
   point.exposed_method = std::string("baseline");
 }
 
@@ -292,10 +302,10 @@ void set_efficiency(record::ScalingPoint& point, const PointRuns& base, Resource
     point.time_to_solution_efficiency = *point.time_to_solution_speedup / resources;
 }
 
-/// Returns the repeats with communication, then the baselines; they say why they have no path.
-std::vector<record::CurveRepeat> written_repeats(const PointRuns& runs, RepeatUnit unit) {
-  std::vector<record::CurveRepeat> written(runs.repeats.begin(), runs.repeats.end());
-  written.insert(written.end(), runs.baselines.begin(), runs.baselines.end());
+/// Returns repeats that say why they have no path.
+std::vector<record::CurveRepeat> written_repeats(const std::vector<PointRepeat>& repeats,
+                                                 RepeatUnit unit) {
+  std::vector<record::CurveRepeat> written(repeats.begin(), repeats.end());
   for (record::CurveRepeat& repeat : written) {
     repeat.throughput = repeat.rate();
     // A file that nobody asked for is no fault, but its absence must be explained.
@@ -307,20 +317,44 @@ std::vector<record::CurveRepeat> written_repeats(const PointRuns& runs, RepeatUn
   return written;
 }
 
+/// Lists the runs without one collective; of a complete point with what each says.
+void set_exposed_collectives(record::ScalingPoint& point, const PointRuns& runs,
+                             const CurveQuestions& questions, bool complete) {
+  if (runs.without.empty()) {
+    point.exposed_collectives = Unknown{
+        "no collective was left out alone: that is done with --shard, on several ranks, "
+        "beside a run without communication"};
+    return;
+  }
+  const Reasons why = reasons_of(runs.ranks, false, questions);
+  point.exposed_collectives.emplace();
+  for (const auto& [left_out, repeats] : runs.without) {
+    record::ExposedCollective exposed;
+    exposed.collective = to_string(left_out);
+    exposed.repeats = written_repeats(repeats, questions.repeat_unit);
+    if (complete) set_difference(exposed, runs.repeats, repeats, why.repeats);
+    point.exposed_collectives->push_back(std::move(exposed));
+  }
+}
+
 /// What is known of a point whose repeats are not complete, too.
-record::ScalingPoint start_point(const PointRuns& runs, Resource resource, RepeatUnit unit) {
+record::ScalingPoint start_point(const PointRuns& runs, const CurveQuestions& questions,
+                                 bool complete) {
+  const auto [resource, unit] = std::pair(questions.resource, questions.repeat_unit);
   record::ScalingPoint point;
   point.ranks = runs.ranks;
   point.resources = Unknown{why_uncounted(resource)};
   if (const auto resources = resources_of(runs, resource)) point.resources = *resources;
-  point.repeats = written_repeats(runs, unit);
+  point.repeats = written_repeats(runs.repeats, unit);
+  std::ranges::move(written_repeats(runs.baselines, unit), std::back_inserter(point.repeats));
+  set_exposed_collectives(point, runs, questions, complete);
   return point;
 }
 
 record::ScalingPoint make_point(const PointRuns& runs, const PointRuns& base,
                                 const CurveQuestions& questions) {
   const Reasons why = reasons_of(runs.ranks, &runs == &base, questions);
-  record::ScalingPoint point = start_point(runs, questions.resource, questions.repeat_unit);
+  record::ScalingPoint point = start_point(runs, questions, /*complete=*/true);
   point.throughput = total(runs.repeats).rate();
   point.ci95 = known_or(throughput_interval(runs.repeats), why.repeats);
   const RepeatPairs pairs(runs.repeats, base.repeats);
@@ -353,12 +387,21 @@ Known<record::Trend> trend_of(const record::ScalingPoint& before, const record::
 
 }  // namespace
 
+std::vector<PointRepeat>& PointRuns::of(bool baseline, LeaveOut leave_out) {
+  if (baseline) return baselines;
+  return leave_out == LeaveOut::none ? repeats : without[leave_out];
+}
+
 std::vector<PointRuns> numbered(std::vector<PointRuns> points) {
-  for (PointRuns& point : points)
-    for (auto* repeats : {&point.repeats, &point.baselines})
-      for (std::size_t i = 0; i < repeats->size(); ++i)
-        if (auto& number = (*repeats)[i].repeat; number == 0)
-          number = static_cast<std::int64_t>(i) + 1;
+  const auto number = [](std::vector<PointRepeat>& repeats) {
+    for (std::size_t i = 0; i < repeats.size(); ++i)
+      if (repeats[i].repeat == 0) repeats[i].repeat = static_cast<std::int64_t>(i) + 1;
+  };
+  for (PointRuns& point : points) {
+    number(point.repeats);
+    number(point.baselines);
+    for (auto& [what, repeats] : point.without) number(repeats);
+  }
   return points;
 }
 
@@ -457,10 +500,11 @@ CurveQuestions questions_of(const ResolvedConfig& config, RepeatUnit unit) {
 }
 
 std::vector<record::ScalingPoint> unfinished_points(std::vector<PointRuns> points,
-                                                    Resource resource, RepeatUnit unit) {
+                                                    const CurveQuestions& questions) {
   std::ranges::sort(points, {}, &PointRuns::ranks);
   std::vector<record::ScalingPoint> made;
-  for (const PointRuns& runs : points) made.push_back(start_point(runs, resource, unit));
+  for (const PointRuns& runs : points)
+    made.push_back(start_point(runs, questions, /*complete=*/false));
   return made;
 }
 
@@ -501,9 +545,9 @@ void set_points(ScalingCurve& curve, const ResolvedConfig& config, int world_siz
   curve.warnings.insert(curve.warnings.end(), disturbed.begin(), disturbed.end());
   warn_of_preflight(curve);
   points = numbered(std::move(points));
-  curve.points = curve.status == Status::ok
-                     ? scaling_points(std::move(points), questions_of(config, curve.repeat_unit))
-                     : unfinished_points(std::move(points), config.resource, curve.repeat_unit);
+  const CurveQuestions questions = questions_of(config, curve.repeat_unit);
+  curve.points = curve.status == Status::ok ? scaling_points(std::move(points), questions)
+                                            : unfinished_points(std::move(points), questions);
   if (!curve.points.empty())
     curve.base = {curve.points.front().ranks, curve.points.front().throughput};
   for (record::ScalingPoint& point : curve.points) {

@@ -2,6 +2,7 @@
 // functions (formulas in docs/measurements.md).
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,10 @@ struct PointRuns {
   int ranks = 1;
   std::vector<PointRepeat> repeats;    ///< with communication, by number
   std::vector<PointRepeat> baselines;  ///< without, by number; empty for one rank or --no-baseline
+  std::map<LeaveOut, std::vector<PointRepeat>> without = {};  ///< one collective; likewise
+
+  /// Returns the list of those that leave out as much.
+  std::vector<PointRepeat>& of(bool baseline, LeaveOut leave_out);
 };
 
 /// What a curve is asked beside throughput and speedup.

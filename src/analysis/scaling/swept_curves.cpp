@@ -70,6 +70,8 @@ SweptRun swept_run(const JournalEntry& entry, const Json& record, const std::fil
   put_asked(launch.keys, run.record.config);
   add_launch_settings(launch, entry.settings);
   run.communicator = launch.keys["communicator"];
+  if (const Json& what = launch.keys["leave_out"]; what.is_string())
+    run.left_out = from_string<LeaveOut>(what.get<std::string>()).value_or(LeaveOut::none);
   // The build type stands with all that is told of the build.
   for (const char* name : {"kind", "ranks", "communicator", "build_type"}) launch.keys.erase(name);
   for (const char* name : {"hosts", "transport"})
@@ -152,15 +154,15 @@ const Runs& with_one_rank(const std::map<Json, Runs>& ones, const Json& communic
   return own == ones.end() ? kNone : own->second;
 }
 
-/// Launches of several ranks without communication, by what they have in common with those that
-/// they are the baselines of: whatever sums gradients has nothing to do in them.
+/// Launches of several ranks without communication or one collective, by what they have in common
+/// with those that they are the baselines of: whatever sums gradients has nothing to do in them.
 class Baselines {
  public:
   explicit Baselines(const std::vector<SweptRun>& runs) {
     for (const SweptRun& run : runs) {
       if (run.ranks == 1) continue;
       Place& place = places_[without_reducer(run.same)];
-      if (run.communicator == "none")
+      if (run.communicator == "none" || run.left_out != LeaveOut::none)
         place.runs.push_back(&run);
       else
         place.serve = true;
@@ -179,7 +181,7 @@ class Baselines {
     bool serve = false;
   };
   static KeyValues without_reducer(KeyValues keys) {
-    keys.erase("reducer");
+    for (const char* name : {"reducer", "leave_out"}) keys.erase(name);
     return keys;
   }
   std::map<KeyValues, Place> places_;
@@ -209,7 +211,12 @@ std::vector<CurveRuns> groups_of(const std::vector<SweptRun>& runs) {
   std::map<KeyValues, Runs> alike;
   for (const SweptRun& run : runs) alike[run.same].push_back(&run);
   std::vector<CurveRuns> all;
-  for (const auto& [keys, own] : alike) split_communicators(keys, own, baselines.of(keys), all);
+  for (const auto& [keys, own] : alike) {
+    const Runs theirs = baselines.of(keys);
+    // Those without one collective are no curve of their own where they serve another one.
+    if (own.front()->left_out == LeaveOut::none || theirs.empty())
+      split_communicators(keys, own, theirs, all);
+  }
   for (CurveRuns& curve : all)
     for (Runs* some : {&curve.runs, &curve.baselines})
       std::ranges::stable_sort(
@@ -222,16 +229,26 @@ std::string words_of(const CurveRuns& curve) {
   return settings_title(curve.runs.front()->entry.settings);
 }
 
+/// Launches of which a rank count has one point: those with communication, and by what the others
+/// leave out.
+std::vector<Runs> alike_but_ranks(const CurveRuns& curve) {
+  std::map<LeaveOut, Runs> baselines;
+  for (const SweptRun* run : curve.baselines) baselines[run->left_out].push_back(run);
+  std::vector<Runs> all{curve.runs};
+  for (const auto& [what, runs] : baselines) all.push_back(runs);
+  return all;
+}
+
 /// Why launches make no curve; empty where they do.
 std::string why_none(const CurveRuns& curve) {
-  for (const Runs* some : {&curve.runs, &curve.baselines}) {
-    if (!some->empty() && several_at_a_rank_count(*some, "point"))
+  for (const Runs& some : alike_but_ranks(curve)) {
+    if (several_at_a_rank_count(some, "point"))
       return fmt::format(
           "{}: points of its rank counts differ in something that no setting of the plan tells (a "
           "plan that was changed between two sweeps into one folder): give each an --output",
           words_of(curve));
     std::map<int, const SweptRun*> first;
-    for (const SweptRun* run : *some)
+    for (const SweptRun* run : some)
       for (const auto& [name, value] : run->achieved)
         if (const Json other =
                 value_at(first.try_emplace(run->ranks, run).first->second->achieved, name);
@@ -465,13 +482,15 @@ std::string path_beside(const std::filesystem::path& run,
 std::vector<PointRuns> points_of(const SweptCurve& curve, const ResolvedConfig& asked) {
   std::vector<PointRuns> points;
   for (const int ranks : curve.ranks()) points.push_back({ranks, {}, {}});
-  for (const SweptRun* run : all_runs(curve)) {
-    const auto point = std::ranges::find(points, run->ranks, &PointRuns::ranks);
-    if (point == points.end()) continue;  // a baseline of no point
-    PointRepeat repeat = run->repeat;
-    repeat.path = known_text(path_beside(run->path, asked.output));
-    (repeat.baseline ? point->baselines : point->repeats).push_back(std::move(repeat));
-  }
+  const auto add = [&](const SweptRun& run, LeaveOut left_out) {
+    const auto point = std::ranges::find(points, run.ranks, &PointRuns::ranks);
+    if (point == points.end()) return;  // a baseline of no point
+    PointRepeat repeat = run.repeat;
+    repeat.path = known_text(path_beside(run.path, asked.output));
+    point->of(repeat.baseline, left_out).push_back(std::move(repeat));
+  };
+  for (const SweptRun* run : curve.runs) add(*run, LeaveOut::none);
+  for (const SweptRun* run : curve.baselines) add(*run, run->left_out);
   return points;
 }
 

@@ -21,6 +21,7 @@ struct SweptRun {
   PointRepeat repeat;
   int ranks = 1;
   Json communicator;                   ///< as it was asked for
+  LeaveOut left_out = LeaveOut::none;  ///< of the collectives of --shard
   std::map<std::string, Json> same;    ///< of which a curve has one value each
   std::map<std::string, Json> placed;  ///< that may change with the ranks: kPlaced, a curve has one
                                        ///< value of each at a rank count
@@ -35,7 +36,8 @@ SweptRun swept_run(const JournalEntry& entry, const Json& record, const std::fil
 struct SweptCurve {
   std::string name;  ///< what it differs by from the others, fit for a file name; empty: alone
   Json settings;     ///< of the sweep, that all its points have
-  std::vector<const SweptRun*> runs, baselines;  ///< with communication, and without, by ranks
+  /// With communication, and without it or one collective, by ranks.
+  std::vector<const SweptRun*> runs, baselines;
   std::set<int> ranks() const;
 };
 
@@ -45,8 +47,9 @@ struct SweptCurves {
 };
 
 /// Launches that differ in their ranks alone, and in what may follow from these, are one curve;
-/// those with communicator none its baselines. Other builds, other settings, weak and strong make
-/// other curves. In the order of their first launches; the result points into `runs`.
+/// those with communicator none, or without one collective, its baselines. Other builds, other
+/// settings, weak and strong make other curves. In the order of their first launches; the result
+/// points into `runs`.
 SweptCurves swept_curves(const std::vector<SweptRun>& runs);
 
 /// The record of a curve. `asked`: resource, steps to solution, output.

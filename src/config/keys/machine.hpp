@@ -23,6 +23,11 @@ constexpr auto names_of(Overlap) { return Names{"none", "backward", "step"}; }
 enum class Shard { none, optimizer, gradients, parameters };
 constexpr auto names_of(Shard) { return Names{"none", "optimizer", "gradients", "parameters"}; }
 
+/// Says which collective of --shard is left out, as communicator `none` leaves out all of them:
+/// what a step takes longer with it is what it costs.
+enum class LeaveOut { none, reduce_scatter, allgather };
+constexpr auto names_of(LeaveOut) { return Names{"none", "reduce_scatter", "allgather"}; }
+
 /// Says what the backward pass computes again in place of keeping it.
 enum class Recompute { none, layer };
 constexpr auto names_of(Recompute) { return Names{"none", "layer"}; }
@@ -62,6 +67,7 @@ struct MachineSettings {
   std::vector<Reducer> more_reducers;  ///< a curve each
   Shard shard = Shard::none;
   std::vector<Shard> more_shards;  ///< a curve each
+  LeaveOut leave_out = LeaveOut::none;
   Recompute recompute = Recompute::none;
   EmbeddingGradients embedding_gradients = EmbeddingGradients::dense;
   TiedGradient tied_gradient = TiedGradient::dense;
@@ -111,6 +117,9 @@ struct MachineSettings {
              "divides among the ranks the optimizer's state (ZeRO-1), also the gradients (2), or "
              "also the parameters, gathered block by block (3, FSDP)")
         .listed(&S::more_shards);
+    rows.add("leave_out", &S::leave_out, "WHAT",
+             "of the collectives of --shard: ranks take their own blocks for the others', so that "
+             "the time of a step tells what it costs; a curve does so by itself");
     rows.add("recompute", &S::recompute, "WHAT",
              "activations made again in the backward pass: layer keeps of each layer of a sequence "
              "model or a ViT its input alone");
@@ -200,6 +209,11 @@ struct MachineSettings {
   /// Checks --shard, whose gradients are scattered as soon as they are ready.
   static void check_shard(const auto& whole) {
     const auto& config = whole.given;
+    if (config.shard == Shard::none && config.leave_out != LeaveOut::none)
+      whole.refuse(
+          "--leave_out {} is of --shard optimizer, gradients or parameters; to leave out all "
+          "communication take --communicator none",
+          to_string(config.leave_out));
     if (config.shard == Shard::none) return;
     const std::string given = "--shard " + to_string(config.shard);
     if (config.forward_only)

@@ -201,7 +201,10 @@ struct ModelSettings {
       refuse("micro-batches would fit whatever the batch; leave out --micro_batch_size");
     if (config.base_batch_size)
       refuse("the base of the curve has the same; leave out --base_batch_size");
-    if (config.dry_run) refuse("--dry_run starts nothing that could be tried; give a number");
+    if (config.dry_run && !config.device_memory)
+      refuse(
+          "--dry_run starts nothing that could be tried; add --device_memory GIB, in which its "
+          "plan has to fit, or give a number");
   }
 };
 

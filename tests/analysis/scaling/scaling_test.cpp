@@ -42,6 +42,27 @@ std::vector<PointRuns> two_rounds() {
 
 using Points = std::vector<record::ScalingPoint>;
 
+TEST(ScalingCurve, WhatACollectiveAddsIsTheStepLessTheOneWithoutIt) {
+  auto rounds = two_rounds();
+  rounds[0].without[LeaveOut::allgather] = {repeat(20, 1.125, 8), repeat(20, 1.85, 8)};
+  rounds[0].without[LeaveOut::reduce_scatter] = {repeat(20, 1.2, 8), repeat(20, 1.9, 8)};
+  const Points curve = scaling_points(rounds);
+  EXPECT_FALSE(curve[0].exposed_collectives) << "one rank";
+  ASSERT_EQ(curve[1].exposed_collectives->size(), 2u);
+  const auto& scatter = (*curve[1].exposed_collectives)[0];
+  const auto& gather = (*curve[1].exposed_collectives)[1];
+  EXPECT_EQ(scatter.collective, "reduce_scatter");
+  EXPECT_NEAR(*scatter.exposed_seconds, 0.075, 1e-12);
+  EXPECT_EQ(gather.collective, "allgather");
+  EXPECT_NEAR(*gather.exposed_seconds, (0.125 + 0.15) / 2, 1e-12);
+  // Two differences, 0.125 and 0.15: Student's t of one degree of freedom is 12.7062.
+  EXPECT_NEAR(gather.exposed_ci95->hi - *gather.exposed_seconds, 12.7062 * 0.0125, 1e-5);
+  EXPECT_EQ(gather.repeats.size(), 2u);
+  EXPECT_EQ(gather.repeats[1].repeat, 2);
+  EXPECT_EQ(curve[1].repeats.size(), 4u) << "those are whole runs and baselines";
+  EXPECT_NEAR(*curve[1].exposed_seconds, 0.25, 1e-12);
+}
+
 TEST(ScalingCurve, IsSortedByRanksAndBasedOnTheSmallest) {
   const Points curve = scaling_points(two_rounds());
   ASSERT_EQ(curve.size(), 2u);

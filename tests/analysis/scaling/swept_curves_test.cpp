@@ -65,6 +65,21 @@ TEST(SweptCurves, LaunchesThatDifferInTheirRanksAreOneCurve) {
   EXPECT_THAT(swept.left_out, IsEmpty());
 }
 
+TEST(SweptCurves, LaunchesWithoutACollectiveBelongToTheCurveThatHasIt) {
+  Made made;
+  made.pair({{"leave_out", "none"}});
+  for (const int repeat : {1, 2}) {
+    made.add(2, repeat, {{"leave_out", "allgather"}}).left_out = LeaveOut::allgather;
+    made.add(2, repeat, {{"leave_out", "reduce_scatter"}}).left_out = LeaveOut::reduce_scatter;
+    made.add(2, repeat, {{"leave_out", "none"}}, "none");
+  }
+  const SweptCurves swept = swept_curves(made.runs);
+  EXPECT_THAT(swept.left_out, IsEmpty());
+  ASSERT_EQ(swept.curves.size(), 1u);
+  EXPECT_EQ(swept.curves[0].runs.size(), 4u);
+  EXPECT_EQ(swept.curves[0].baselines.size(), 6u);
+}
+
 TEST(SweptCurves, AreNamedByWhatTheyDifferByAndNoMore) {
   Made made;
   made.pair({{"model", "trivial"}, {"unit", "images/sec"}, {"precision", "fp32"}});
