@@ -109,6 +109,12 @@ def all_curves(_, collection):
                  curve.root.text("unit"), point.cell("efficiency", percent), point.interval("efficiency_ci95", percent),
                  point.cell("exposed_seconds", exposed)] for curve in collection.curves for point in curve.points]
         tables.append(Table("Curves", ["curve", "ranks", "throughput", "unit", "efficiency", "95 % interval", "exposed"], rows))
+    rows = [[curve.root.words(curve.name), point.cell("ranks", whole), one.text("collective"), one.cell("exposed_seconds", exposed),
+             one.interval("exposed_ci95", milliseconds)]
+            for curve in collection.curves for point in curve.points for one in point.views("exposed_collectives")]
+    if rows:
+        tables.append(Table("What each collective adds to a step (--shard)",
+                            ["curve", "ranks", "collective", "exposed", "95 % interval"], rows))
     if collection.runs:
         runs = [run for _, of in by_machine(collection.runs) for run in of]
         rows = [[run.words(name), run.text("status", 20), run.cell("throughput/mean", four_digits), run.text("unit", 20),

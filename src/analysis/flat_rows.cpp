@@ -45,12 +45,15 @@ constexpr OtherColumn kOtherColumns[] = {
     {32, "repeats", "", "that the point is made of"},
     {91, "warnings", "", "between semicolons"},
     {92, "label", "/config/label/value", "what `--label` said"},
+    {93, "shard", "/config/shard/value", "what is divided among the ranks"},
+    {94, "exposed_reduce_scatter_seconds", "", "of a step of a curve with `--shard`"},
+    {95, "exposed_allgather_seconds", "", "likewise"},
 };
 
 /// A curve and instances repeat what was asked for of these; a launch alone tells what came of it.
-constexpr const char* kAskedColumns[] = {"model",      "mode",         "precision",
-                                         "device",     "communicator", "reducer",
-                                         "wire_dtype", "overlap",      "label"};
+constexpr const char* kAskedColumns[] = {"model",        "mode",    "precision",  "device",
+                                         "communicator", "reducer", "wire_dtype", "overlap",
+                                         "label",        "shard"};
 
 Pointers pointer_from(const std::string& text) {
   return text.empty() ? Pointers() : Pointers{Json::json_pointer(text)};
@@ -159,12 +162,21 @@ Json repeat_count(const Json& point) {
   return repeats;
 }
 
+/// What leaving a collective out showed; null for another column.
+Json exposed_of(const std::string& column, const Json& point) {
+  for (const Json& exposed : value_at(point, {"/exposed_collectives"_json_pointer}))
+    if (column == "exposed_" + exposed.value("collective", "") + "_seconds")
+      return exposed.value("exposed_seconds", Json());
+  return nullptr;
+}
+
 std::vector<Json> row_of_point(const Json& point, const Json& record, const FlatPlace& place) {
   std::vector<Json> row;
   for (const FlatColumn& column : flat_columns()) {
     Json value = column.name == "row"       ? Json("point")
                  : column.name == "repeats" ? repeat_count(point)
                                             : value_at(point, column.point);
+    if (value.is_null()) value = exposed_of(column.name, point);
     if (value.is_null())
       value = value_at(record, column.curve.empty() ? column.launch : column.curve);
     if (value.is_null()) value = of_record(column.name, record, place);

@@ -1,9 +1,12 @@
 // Computes the plan of a run or a curve from its configuration.
 #include "analysis/run_plan.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "config/curves.hpp"
+#include "error.hpp"
 #include "models/catalog.hpp"
 
 namespace scalemark {
@@ -209,7 +212,41 @@ double PointPlan::memory_bytes() const {
          activation_bytes;
 }
 
+namespace {
+
+/// Returns the plan of the largest batch of a rank that fits in --device_memory, or of one sample
+/// where none does.
+PointPlan plan_largest_batch(ResolvedConfig config, std::int64_t ranks, bool keeps_weights) {
+  const auto plan_of = [&](std::int64_t batch) {
+    config.batch_size = batch;
+    return plan_point(config, ranks, keeps_weights);
+  };
+  constexpr std::int64_t kMost = 1'000'000;  // of --batch_size
+  PointPlan fitting = plan_of(1);
+  if (!(fitting.activation_bytes > 0))
+    throw ConfigError(
+        fmt::format("--batch_size max: the plan does not know the activations of {}; give a number",
+                    config.model));
+  if (!*fitting.fits) return fitting;
+  std::int64_t fits = 1, too_large = kMost + 1;
+  while (fits + 1 < too_large) {
+    const std::int64_t batch = std::min(2 * fits, fits + (too_large - fits) / 2);
+    PointPlan plan = plan_of(batch);
+    if (*plan.fits) {
+      fits = batch;
+      fitting = std::move(plan);
+    } else {
+      too_large = batch;
+    }
+  }
+  return fitting;
+}
+
+}  // namespace
+
 PointPlan plan_point(const ResolvedConfig& config, std::int64_t ranks, bool keeps_weights) {
+  if (config.largest_batch && !config.batch_size && config.device_memory)
+    return plan_largest_batch(config, ranks, keeps_weights);
   const ModelFacts facts = *find_model(config.model);
   PointPlan plan;
   plan.ranks = ranks;

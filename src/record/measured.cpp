@@ -123,6 +123,18 @@ void Roofline::describe(Fields& fields) {
       .above(0)
       .known(Presence::if_ok)
       .column(77, "roofline_fraction");
+  fields
+      .add("published_flops", &Roofline::published_flops,
+           "the vendor's [peak](measurements.md#published-peaks) of all GPUs, dense, in this "
+           "precision")
+      .unit("FLOP/s")
+      .above(0)
+      .since(11);
+  fields
+      .add("published_fraction", &Roofline::published_fraction,
+           "achieved / published peak: the model FLOPs utilisation (MFU)")
+      .above(0)
+      .since(11);
 }
 
 void ForeignLoad::describe(Fields& fields) {

@@ -68,7 +68,7 @@ struct HostRanks {
 };
 
 struct Roofline {
-  Known<double> gemm_flops, fraction;
+  Known<double> gemm_flops, fraction, published_flops, published_fraction;
   static void describe(Fields& fields);
 };
 

@@ -129,9 +129,11 @@ std::string compute(const record::Measured& run) {
   if (!run.achieved_flops) return "";
   const std::string text =
       fmt::format("compute: {} GFLOP/s", four_digits(*run.achieved_flops / 1e9));
-  const auto& fraction = run.roofline.fraction;
-  return fraction ? fmt::format("{}, {:.0f} % of the measured GEMM rate", text, 100 * *fraction)
-                  : text;
+  const auto percent = [](const Known<double>& fraction, const char* of) {
+    return fraction ? fmt::format(", {:.0f} % of the {}", 100 * *fraction, of) : "";
+  };
+  return text + percent(run.roofline.fraction, "measured GEMM rate") +
+         percent(run.roofline.published_fraction, "published peak");
 }
 
 std::string without_throughput(const record::Measured& run) {

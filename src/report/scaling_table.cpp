@@ -36,17 +36,18 @@ std::string with_interval(const Known<double>& centre, const Known<Interval>& in
   return fmt::format("{} [{}, {}]", format(*centre), format(interval->lo), format(interval->hi));
 }
 
+std::string in_milliseconds(double seconds) { return fmt::format("{:.1f}", 1000 * seconds); }
+
 /// Returns text like "12.3 [11.9, 12.7] ms (3.1 %)" or "not distinguishable from 0 [-0.1, 0.4] ms".
 /// The share of the step is 1 - throughput / baseline throughput, which is known against a baseline
 /// only.
 std::string exposed(const ScalingPoint& point) {
   if (!point.exposed_seconds) return kNone;
-  const auto milliseconds = [](double seconds) { return fmt::format("{:.1f}", 1000 * seconds); };
   const Known<Interval>& bounds = point.exposed_ci95;
   if (bounds && bounds->lo <= 0 && bounds->hi >= 0)
-    return fmt::format("not distinguishable from 0 [{}, {}] ms", milliseconds(bounds->lo),
-                       milliseconds(bounds->hi));
-  const std::string text = with_interval(point.exposed_seconds, bounds, milliseconds) + " ms";
+    return fmt::format("not distinguishable from 0 [{}, {}] ms", in_milliseconds(bounds->lo),
+                       in_milliseconds(bounds->hi));
+  const std::string text = with_interval(point.exposed_seconds, bounds, in_milliseconds) + " ms";
   if (*point.exposed_seconds < 0) return text + ": noise, the baseline is slower";
   if (point.exposed_method != "baseline") return text;
   const double share = 1 - *point.throughput / *point.baseline_throughput;
@@ -173,6 +174,20 @@ std::string exposed_note(const ScalingCurve& curve) {
   return "";
 }
 
+/// Lists what each collective adds to a step by itself.
+std::string collectives_note(const ScalingCurve& curve) {
+  std::string text;
+  for (const ScalingPoint& point : curve.points)
+    if (point.exposed_collectives)
+      for (const auto& one : *point.exposed_collectives) {
+        if (!one.exposed_seconds) continue;
+        text += fmt::format("  {} ranks, {}: {} ms\n", point.ranks, one.collective,
+                            with_interval(one.exposed_seconds, one.exposed_ci95, in_milliseconds));
+      }
+  if (text.empty()) return "";
+  return "By collective: mean step minus that of the same ranks without it.\n" + text;
+}
+
 /// Plots the speedup on a terminal, whose width is known, and nowhere else.
 std::string speedup_plot(const ScalingCurve& curve) {
   constexpr std::size_t kFewest = 2, kMost = 40;
@@ -219,8 +234,9 @@ std::string scaling_table(const ScalingCurve& curve, std::size_t told) {
   std::vector<std::vector<std::string>> rows{header(curve, columns)};
   for (const ScalingPoint& point : curve.points) rows.push_back(row(point, columns));
   return title + "\n\n" + text_table(rows) + "\n" + speedup_plot(curve) + dip_note(curve) +
-         interval_note(curve) + exposed_note(curve) + solution_note(curve, columns) +
-         warning_lines(curve.warnings, told) + finding_section(curve);
+         interval_note(curve) + exposed_note(curve) + collectives_note(curve) +
+         solution_note(curve, columns) + warning_lines(curve.warnings, told) +
+         finding_section(curve);
 }
 
 namespace {

@@ -1,10 +1,13 @@
 // Throughput, step times and stragglers from the ranks' samples.
 #include "result/run_metrics.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 
 namespace scalemark {
 namespace {
@@ -121,7 +124,59 @@ void set_facts(record::Measured& result, const RunFacts& facts) {
   set_start(result, facts.started_at);
 }
 
-void set_compute(record::Measured& result, const RunFacts& facts, double mean_step) {
+namespace {
+
+/// The first one whose name begins that of a device is its own.
+constexpr PublishedPeak kPublishedPeaks[] = {
+    {"NVIDIA GB200", 2500e12},
+    {"NVIDIA B200", 2250e12},
+    {"NVIDIA H200 NVL", 836e12},
+    {"NVIDIA H200", 989e12},
+    {"NVIDIA GH200", 990e12},
+    {"NVIDIA H100 PCIe", 756e12},
+    {"NVIDIA H100 NVL", 835e12},
+    {"NVIDIA H100 80GB HBM3", 989e12},
+    {"NVIDIA A100", 312e12},
+    {"NVIDIA A30", 165e12},
+    {"NVIDIA A10", 125e12},
+    {"NVIDIA L40S", 362e12},
+    {"NVIDIA L4", 121e12},
+    {"Tesla V100-SXM2", 125e12, false},
+    {"Tesla V100-PCIE", 112e12, false},
+    {"Tesla T4", 65e12, false},
+};
+
+std::size_t count_gpus(const std::vector<RankReport>& reports) {
+  std::set<std::string> gpus;
+  for (const RankReport& report : reports)
+    gpus.insert(report.gpu_uuid.empty() ? fmt::format("{}:{}", report.host, report.gpu.value_or(-1))
+                                        : report.gpu_uuid);
+  return gpus.size();
+}
+
+Known<double> published_flops(const record::Measured& result, const RunFacts& facts,
+                              const std::vector<RankReport>& reports) {
+  if (facts.device != "cuda") return Unknown{"of GPUs alone a vendor publishes it"};
+  if (result.precision != Precision::bf16 && result.precision != Precision::fp16)
+    return Unknown{"the table has peaks in bf16 and fp16"};
+  const bool slice = facts.device_name.find(" MIG ") != std::string::npos;
+  const auto peak = std::ranges::find_if(kPublishedPeaks, [&](const PublishedPeak& one) {
+    const std::string_view name = facts.device_name;
+    return name.starts_with(one.device) &&
+           std::string_view(" -").find((std::string(name) + " ")[one.device.size()]) != name.npos;
+  });
+  if (slice || peak == std::end(kPublishedPeaks) ||
+      (result.precision == Precision::bf16 && !peak->bf16))
+    return Unknown{"the table does not have this GPU, or not in this precision"};
+  return peak->flops * static_cast<double>(count_gpus(reports));
+}
+
+}  // namespace
+
+std::span<const PublishedPeak> published_peaks() { return kPublishedPeaks; }
+
+void set_compute(record::Measured& result, const RunFacts& facts,
+                 const std::vector<RankReport>& reports, double mean_step) {
   const bool known = facts.flops_per_sample > 0;
   const Unknown unknown{"the catalog states no FLOPs for this model and image size"};
   const Unknown why = known ? Unknown{"the run has no valid throughput"} : unknown;
@@ -138,6 +193,13 @@ void set_compute(record::Measured& result, const RunFacts& facts, double mean_st
     result.roofline.fraction = Unknown{"the GEMM rate was not measured in this run"};
   else
     result.roofline.fraction = *result.achieved_flops / *result.roofline.gemm_flops;
+  result.roofline.published_flops = published_flops(result, facts, reports);
+  if (!result.roofline.published_flops)
+    result.roofline.published_fraction = Unknown{result.roofline.published_flops.why()};
+  else if (!result.achieved_flops)
+    result.roofline.published_fraction = why;
+  else
+    result.roofline.published_fraction = *result.achieved_flops / *result.roofline.published_flops;
 }
 
 }  // namespace scalemark

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "record/run.hpp"
@@ -51,8 +53,17 @@ double rate_jitter(const std::vector<double>& step_seconds, double units_per_ste
 void set_rates(record::Measured& result, const Outcome& outcome, const std::optional<Rates>& rates,
                const std::string& counted, const std::string& none);
 void set_facts(record::Measured& result, const RunFacts& facts);
+/// A GPU's dense peak in bf16 and fp16 as its vendor publishes it. docs/measurements.md has date
+/// and sources.
+struct PublishedPeak {
+  std::string_view device;  ///< its name, or the first words of it
+  double flops;             ///< a second
+  bool bf16 = true;         ///< it has units for bf16, not for fp16 alone
+};
+std::span<const PublishedPeak> published_peaks();
 /// achieved_flops and roofline. `mean_step`: of a step, seconds.
-void set_compute(record::Measured& result, const RunFacts& facts, double mean_step);
+void set_compute(record::Measured& result, const RunFacts& facts,
+                 const std::vector<RankReport>& reports, double mean_step);
 
 /// Which rank ran where, on what, and whether it is bound as it was asked for.
 std::vector<record::RankPlacement> rank_placements(const std::vector<RankReport>& reports);

@@ -35,6 +35,30 @@ std::string plan_text(const RunConfig& config, const std::vector<std::int64_t>& 
   return config.json ? record_text(plans_json(plans)) : run_plan_table(plans);
 }
 
+TEST(DryRun, FindsTheLargestBatchThatFits) {
+  RunConfig config;
+  config.model = "llama3_8b";
+  config.sequence_length = 8192;
+  config.precision = Precision::bf16;
+  config.shard = Shard::parameters;
+  config.recompute = Recompute::layer;
+  config.largest_batch = true;
+  config.device_memory = 80;
+  for (const std::int64_t ranks : {8, 64}) {
+    const PointPlan largest = plan_point(config, ranks, false);
+    EXPECT_TRUE(*largest.fits);
+    RunConfig more = config;
+    more.batch_size = largest.batch.batch_size_per_rank + 1;
+    EXPECT_FALSE(*plan_point(more, ranks, false).fits) << ranks;
+  }
+  const PointPlan alone = plan_point(config, 1, false);
+  EXPECT_FALSE(*alone.fits);
+  EXPECT_EQ(alone.batch.batch_size_per_rank, 1);
+  config.model = "resnet50";
+  config.image_size = 224;
+  EXPECT_GT(plan_point(config, 1, false).batch.batch_size_per_rank, 1);
+}
+
 RunConfig study() {
   RunConfig config;
   config.model = "transformer_big";

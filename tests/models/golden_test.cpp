@@ -44,7 +44,7 @@ void fill_by_formula(Model& model) {
 class Comparison {
  public:
   void expect_near(double found, double expected, double scale, const std::string& what) {
-    EXPECT_NEAR(found, expected, 1e-8 * scale) << what;
+    EXPECT_NEAR(found, expected, 1e-10 * scale) << what;
     largest_ = std::max(largest_, std::abs(found - expected) / scale);
   }
   void expect_close(const at::Tensor& found, const nlohmann::json& norm_and_projection,

@@ -97,6 +97,20 @@ Exposed communication: mean step minus that of the same ranks without communicat
 )");
 }
 
+TEST(ScalingTable, ListsWhatEachCollectiveAdds) {
+  ScalingCurve record = curve();
+  EXPECT_THAT(scaling_table(record), testing::Not(testing::HasSubstr("By collective")));
+  record::ExposedCollective gather;
+  gather.collective = "allgather";
+  gather.exposed_seconds = 0.0123;
+  gather.exposed_ci95 = Interval{0.011, 0.0136};
+  record.points[1].exposed_collectives = std::vector{gather};
+  EXPECT_THAT(
+      scaling_table(record),
+      testing::HasSubstr("By collective: mean step minus that of the same ranks without it.\n"
+                         "  16 ranks, allgather: 12.3 [11.0, 13.6] ms\n"));
+}
+
 TEST(ScalingTable, EndsWithWhyTheCurveFallsShort) {
   ScalingCurve record = curve();
   const std::string before = scaling_table(record);

@@ -1,10 +1,15 @@
 // The run record: exact values of hand-made reports, and what is null in which status.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
 
+#include "config/names.hpp"
 #include "error.hpp"
+#include "result/run_metrics.hpp"
 #include "result/support.hpp"
 
 namespace scalemark::run_record_test {
@@ -210,6 +215,42 @@ TEST(RunRecord, FlopsAndRoofline) {
   record = record_of(facts, two_reports());
   EXPECT_TRUE(record["flops_per_sample"].is_null());
   EXPECT_TRUE(record["achieved_flops"].is_null());
+}
+
+TEST(RunRecord, ThePublishedPeakIsThatOfTheGpusInThisPrecision) {
+  RunFacts facts = make_facts(2);
+  auto reports = two_reports();
+  const auto roofline = [&](const std::string& device_name, const char* precision) {
+    facts.device = "cuda";
+    facts.device_name = device_name;
+    RecordContext context{{}, system_info(), {}};
+    context.config.config.precision = *from_string<Precision>(precision);
+    return test::make_run_record(context, facts, reports)["roofline"];
+  };
+  reports[0].gpu_uuid = "GPU-a";
+  reports[1].gpu_uuid = "GPU-b";
+  EXPECT_EQ(roofline("NVIDIA H100 80GB HBM3", "bf16")["published_flops"], 2 * 989e12);
+  EXPECT_DOUBLE_EQ(roofline("NVIDIA H100 80GB HBM3", "bf16")["published_fraction"].get<double>(),
+                   16e9 / (2 * 989e12));
+  EXPECT_EQ(roofline("NVIDIA H200 NVL", "fp16")["published_flops"], 2 * 836e12);
+  EXPECT_EQ(roofline("NVIDIA H200", "fp16")["published_flops"], 2 * 989e12);
+  EXPECT_TRUE(roofline("NVIDIA A10G", "bf16")["published_flops"].is_null()) << "no A10";
+  EXPECT_EQ(roofline("NVIDIA A100-SXM4-80GB", "bf16")["published_flops"], 2 * 312e12);
+  EXPECT_EQ(roofline("Tesla V100-SXM2-16GB", "fp16")["published_flops"], 2 * 125e12);
+  EXPECT_TRUE(roofline("Tesla V100-SXM2-16GB", "bf16")["published_flops"].is_null());
+  EXPECT_TRUE(roofline("NVIDIA H100 80GB HBM3", "fp32")["published_flops"].is_null());
+  EXPECT_TRUE(roofline("NVIDIA H100 80GB HBM3 MIG 1g.10gb", "bf16")["published_flops"].is_null());
+  reports[1].gpu_uuid = "GPU-a";
+  EXPECT_EQ(roofline("NVIDIA L40S", "bf16")["published_flops"], 362e12) << "two ranks share it";
+}
+
+TEST(RunRecord, TheGuideHasThePublishedPeaks) {
+  std::ifstream file(std::string(SCALEMARK_SOURCE_DIR) + "/docs/measurements.md");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  for (const PublishedPeak& peak : published_peaks())
+    EXPECT_THAT(
+        text, testing::HasSubstr(fmt::format("| {}{} | {:.0f} |\n", peak.device,
+                                             peak.bf16 ? "" : " (fp16 alone)", peak.flops / 1e12)));
 }
 
 TEST(RunRecord, MemoryAndNoise) {

@@ -87,8 +87,48 @@ Findings scales(const CurveEvidence& curve, const Ends& ends, bool reasons) {
   return {finding};
 }
 
-std::vector<std::string> against_a_slow_link(const CurveEvidence& curve) {
+using Collectives = std::vector<CollectiveEvidence>;
+
+/// Returns the collective that adds more to a step than each other one, beyond the intervals of
+/// both; null where none is shown to.
+const CollectiveEvidence* limit_of(const Collectives& collectives) {
+  if (collectives.empty()) return nullptr;
+  const auto most = std::ranges::max_element(
+      collectives, {}, [](const CollectiveEvidence& one) { return *one.exposed_seconds; });
+  for (const CollectiveEvidence& other : collectives)
+    if (&other != &*most && !(most->exposed_ci95 && other.exposed_ci95 &&
+                              (*most->exposed_ci95).lo > (*other.exposed_ci95).hi))
+      return nullptr;
+  return &*most;
+}
+
+std::string collective_words(const std::string& collective) {
+  if (collective == "allgather") return "the all-gather of weights";
+  if (collective == "reduce_scatter") return "the reduce-scatter of gradients";
+  return "the allreduce of gradients";
+}
+
+/// Says what each collective adds by itself; empty where that was not measured.
+Sentence by_collective(const Collectives& collectives) {
+  Sentence text;
+  for (const CollectiveEvidence& one : collectives) {
+    text.add(text.empty() ? " Of it, as steps without it tell, " : ", ");
+    text.add(Sentence(collective_words(one.collective), " adds ",
+                      quoted(one.exposed_seconds, milliseconds)));
+    if (one.exposed_ci95) text.add(Sentence(" (", quoted(one.exposed_ci95, milliseconds), ")"));
+  }
+  if (text.empty()) return text;
+  text.add(limit_of(collectives) ? "." : "; none is shown to add more than another.");
+  return text;
+}
+
+std::vector<std::string> against_a_slow_link(const CurveEvidence& curve,
+                                             const CollectiveEvidence* limit) {
   std::vector<std::string> tries;
+  if (limit && limit->collective == "allgather" && curve.shard == "parameters")
+    tries.emplace_back(
+        "gather weights once a step in place of twice, where the memory suffices: --shard "
+        "gradients (--dry_run says whether)");
   if (curve.wire_dtype.empty() || curve.wire_dtype == "fp32")
     tries.emplace_back("send half the bytes: --wire_dtype bf16");
   if (curve.overlap == "none")
@@ -122,6 +162,11 @@ Findings slow_baseline(const CurveEvidence& curve, const Ends& ends) {
            "leaving communication out costs no time"}};
 }
 
+std::string waited_for(const CurveEvidence& curve, const CollectiveEvidence* limit) {
+  if (limit) return collective_words(limit->collective);
+  return curve.shard.empty() || curve.shard == "none" ? "gradients" : "gradients and weights";
+}
+
 /// Communication that is not hidden takes more than 5 % of the step.
 Findings link(const CurveEvidence& curve, const Ends& ends) {
   const PointEvidence& last = ends.last;
@@ -135,10 +180,12 @@ Findings link(const CurveEvidence& curve, const Ends& ends) {
   if (last.exposed_ci95)
     why.add(Sentence(" (95 % interval ", quoted(last.exposed_ci95, milliseconds), ")"));
   why.add(Sentence(", ", *exposed_share(last), " of it, at ", quoted_ranks(last.ranks), "."));
+  why.add(by_collective(last.collectives));
+  const CollectiveEvidence* const limit = limit_of(last.collectives);
   return {{"link", open ? Tone::note : Tone::bad, curve.name,
-           Sentence(open ? "The link: ranks may wait for gradients; the interval includes 0."
-                         : "The link: ranks wait for gradients."),
-           why, against_a_slow_link(curve), sure, because}};
+           Sentence("The link: ranks ", open ? "may wait" : "wait", " for ",
+                    waited_for(curve, limit), open ? "; the interval includes 0." : "."),
+           why, against_a_slow_link(curve, limit), sure, because}};
 }
 
 /// Communication lasts longer than the computing that could hide it.

@@ -108,6 +108,15 @@ std::vector<RunEvidence> runs_of(const RecordView& point, const std::vector<RunE
   return found;
 }
 
+std::vector<CollectiveEvidence> collectives_of(const RecordView& point) {
+  std::vector<CollectiveEvidence> all;
+  for (const RecordView& one : point.list("exposed_collectives"))
+    all.push_back(
+        {one.words("collective"), one.number("exposed_seconds"), one.bounds("exposed_ci95")});
+  std::erase_if(all, [](const CollectiveEvidence& one) { return !one.exposed_seconds; });
+  return all;
+}
+
 PointEvidence point_evidence(const RecordView& point, const std::vector<RunEvidence>& runs) {
   return {.ranks = point.number("ranks"),
           .resources = point.number("resources"),
@@ -121,6 +130,7 @@ PointEvidence point_evidence(const RecordView& point, const std::vector<RunEvide
           .efficiency_ci95 = point.bounds("efficiency_ci95"),
           .exposed_ci95 = point.bounds("exposed_ci95"),
           .dip = point.is_true("trend/dip"),
+          .collectives = collectives_of(point),
           .runs = runs_of(point, runs)};
 }
 
@@ -145,6 +155,7 @@ CurveEvidence curve_evidence(const Json& record, const std::vector<RunEvidence>&
                          .of_launches = curve.words("repeat_unit") == "launch",
                          .wire_dtype = curve.config("wire_dtype"),
                          .overlap = curve.config("overlap"),
+                         .shard = curve.config("shard"),
                          .points = {}};
   for (const RecordView& point : curve.list("points")) {
     const Number ranks = point.number("ranks"), throughput = point.number("throughput");

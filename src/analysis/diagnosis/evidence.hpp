@@ -41,18 +41,26 @@ struct RunEvidence {
   std::vector<RankEvidence> ranks;
 };
 
+/// What a collective adds to a step by itself.
+struct CollectiveEvidence {
+  std::string collective;
+  Number exposed_seconds;
+  Bounds exposed_ci95;
+};
+
 struct PointEvidence {
   Number ranks, resources, throughput, speedup, efficiency;
   Number baseline_throughput, exposed_seconds, expected_efficiency;
   Bounds ci95, efficiency_ci95, exposed_ci95;
   bool dip = false;
-  std::vector<RunEvidence> runs;  ///< those that were found, with communication
+  std::vector<CollectiveEvidence> collectives;  ///< of a curve with --shard
+  std::vector<RunEvidence> runs;                ///< those that were found, with communication
 };
 
 struct CurveEvidence {
   std::string name, unit, scaling;
   bool of_launches = false;  ///< its repeats are fresh launches
-  std::string wire_dtype, overlap;
+  std::string wire_dtype, overlap, shard;
   std::vector<PointEvidence> points;  ///< that have a throughput
 };
 

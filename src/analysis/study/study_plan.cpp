@@ -259,7 +259,7 @@ void PublishedFigure::describe(Fields& fields) {
            "ratio: a quotient, 1.95; percent: 100 (quotient - 1), +18.7; share: of 1, 0.79; same: "
            "no difference, in percent; others as measured.")
       .one_of({"ratio", "percent", "share", "images/sec", "tokens/sec", "sequences/sec", "GB/s",
-               "TFLOP/s", "seconds", "hours", "MHz", "Mbit/s", "verdict", "same"});
+               "TFLOP/s", "GiB", "seconds", "hours", "MHz", "Mbit/s", "verdict", "same"});
   fields.add("text", &P::text).filled().optional();
   fields.add("derived", &P::derived, "Where it is computed from published numbers: how.")
       .filled()

@@ -84,6 +84,28 @@ TEST(Link, IsAHintWhereItMayBeNothing) {
   EXPECT_FALSE(found(curve_to(made_point(4, 240)), "link")) << "nobody measured it";
 }
 
+Json collective(const char* name, double seconds, const Json& interval) {
+  return {{"collective", name}, {"exposed_seconds", seconds}, {"exposed_ci95", interval}};
+}
+
+TEST(Link, NamesTheCollectiveThatIsTheLimit) {
+  const Json settings{{"shard", "parameters"}};
+  Json last = exposed_point(240, {0.03, 0.04});
+  last["exposed_collectives"] = {collective("reduce_scatter", 0.008, {0.006, 0.01}),
+                                 collective("allgather", 0.027, {0.02, 0.034})};
+  const auto gather = found(curve_to(last, Json::object(), settings), "link").value();
+  EXPECT_EQ(gather.what.text(), "The link: ranks wait for the all-gather of weights.");
+  EXPECT_THAT(gather.why.text(),
+              HasSubstr("Of it, as steps without it tell, the reduce-scatter of gradients adds "
+                        "8.000 ms (6.000 ms to 10.00 ms), the all-gather of weights adds 27.00 ms "
+                        "(20.00 ms to 34.00 ms)."));
+  EXPECT_THAT(gather.tries.front(), HasSubstr("--shard gradients"));
+  last["exposed_collectives"][1]["exposed_ci95"] = {0.009, 0.045};
+  const auto open = found(curve_to(last, Json::object(), settings), "link").value();
+  EXPECT_EQ(open.what.text(), "The link: ranks wait for gradients and weights.");
+  EXPECT_THAT(open.why.text(), HasSubstr("none is shown to add more than another"));
+}
+
 TEST(Link, IsTheWaitingOfARunWithoutABaseline) {
   const auto last = [](double seconds) {
     return with_keys(made_point(2, 150),
