@@ -40,6 +40,21 @@ TEST(MeasuredCurves, MoreHostsArePredictedFromFew) {
   EXPECT_LT(tally.model, 0.3 * tally.constant_efficiency);
 }
 
+TEST(MeasuredCurves, AFourthHostOfShardsIsPredicted) {
+  const fs::path baselines = kSource / "results/baselines";
+  for (const std::string shard : {"optimizer", "parameters"}) {
+    const auto curve =
+        read_curve((baselines / ("llama_tiny-400mbit-4hosts-" + shard + ".json")).string());
+    EXPECT_EQ(*curve.shard, shard);
+    ProjectionQuestions questions;
+    questions.fit.fit_ranks = {1, 2, 3};
+    const Projection made = check_half(curve, questions);
+    EXPECT_EQ(made.errors->points, 1u);
+    EXPECT_EQ(made.errors->in_band, 1u) << shard;
+    EXPECT_LT(made.errors->model, made.errors->constant_efficiency) << shard;
+  }
+}
+
 TEST(MeasuredCurves, AnotherLinkIsPredicted) {
   const fs::path baselines = kSource / "results/baselines";
   const auto slow = read_curve((baselines / "smallnet-10mbit-8hosts.json").string());

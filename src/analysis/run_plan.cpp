@@ -118,19 +118,17 @@ std::vector<CollectivePlan> whole_collectives(const ResolvedConfig& config, cons
 /// What --shard changes in a plan of whole tensors. Of a bucket in a 2-byte type that arrives in
 /// blocks, each rank keeps the fp32 masters of its own block.
 void divide(PointPlan& plan, const ResolvedConfig& config, const ModelFacts& facts) {
-  const std::int64_t n = plan.ranks, whole = plan.weight_bytes, wire = payload_of(config, whole);
-  const std::int64_t read = plan.shadow_bytes > 0 ? plan.shadow_bytes : whole;
+  const std::int64_t n = plan.ranks, whole = plan.weight_bytes, bucket = bucket_bytes(config);
   const bool by_blocks = config.shard == Shard::parameters;
   const std::int64_t block = std::max<std::int64_t>(facts.block_parameters, 1);
-  const std::int64_t in_blocks = by_blocks ? facts.blocks * facts.block_parameters : 0;
-  const std::int64_t outside = facts.parameters - in_blocks;
-  const std::int64_t bytes_of_weight = read / facts.parameters;
+  const ShardTraffic traffic =
+      shard_traffic(facts, {config.shard, plan.batch.micro_batches(), bucket, payload_of(config, 4),
+                            plan.shadow_bytes > 0 ? 2 : 4});
 
   plan.optimizer_bytes /= n;
   plan.kept_bytes /= n;
   if (plan.shadow_bytes > 0 || by_blocks) plan.weight_bytes /= n;
   if (by_blocks) plan.shadow_bytes /= n;
-  const std::int64_t bucket = bucket_bytes(config);
   const std::int64_t largest_table = facts.vocabulary * facts.width * 4;
   if (config.shard == Shard::optimizer) {
     plan.gradient_bytes += whole / n;
@@ -140,28 +138,10 @@ void divide(PointPlan& plan, const ResolvedConfig& config, const ModelFacts& fac
     plan.scattered_bytes = std::min(
         whole, std::max(3 * std::max(bucket, by_blocks ? 4 * block : 0), largest_table + bucket));
   }
-  if (by_blocks) plan.gathered_bytes = bytes_of_weight * (outside + std::min(in_blocks, 3 * block));
-
-  const std::int64_t passes = config.shard == Shard::optimizer ? 1 : plan.batch.micro_batches();
-  const std::int64_t tables = std::ssize(embedding_tables(facts, 1, 1)) + (facts.tied ? 0 : 1);
-  const auto buckets_of = [&](std::int64_t elements) {
-    return (4 * elements + bucket - 1) / bucket;
-  };
-  // A parameter lies in one bucket as a whole: a block of a network has four matrices, most of a
-  // bucket's size or larger, and a table is a bucket. Vectors are one more.
-  const std::int64_t of_blocks =
-      by_blocks ? facts.blocks : facts.blocks * std::min<std::int64_t>(4, buckets_of(block));
-  const std::int64_t buckets =
-      (facts.blocks > 0 ? of_blocks + tables : buckets_of(facts.parameters)) + 1;
-  CollectivePlan sums{Collective::reduce_scatter, passes * buckets, passes * wire, 0},
-      weights{Collective::allgather, buckets, read, 0};
-  if (by_blocks) {  // the last block stays from the forward pass to the backward pass
-    const std::int64_t again = facts.blocks > 0 ? 2 * facts.blocks - 1 : 0;
-    const std::int64_t rest = buckets - facts.blocks;
-    weights.messages = rest + passes * again;
-    weights.bytes = bytes_of_weight * (outside + passes * again * facts.block_parameters);
-  }
-  plan.collectives = {sums, weights};
+  if (by_blocks)
+    plan.gathered_bytes =
+        traffic.kept_bytes + std::min<std::int64_t>(traffic.blocks, 3) * traffic.weight_block_bytes;
+  plan.collectives = {traffic.sums, traffic.weights};
   plan.wire_bytes_per_step = 0;
   for (CollectivePlan& one : plan.collectives) {
     one.wire_bytes = ring_allgather_bytes(one.bytes, n);
@@ -203,6 +183,34 @@ Json point_json(const PointPlan& plan) {
 }
 
 }  // namespace
+
+ShardTraffic shard_traffic(const ModelFacts& facts, const ShardTerms& terms) {
+  const bool by_blocks = terms.shard == Shard::parameters && facts.blocks > 0;
+  const std::int64_t passes = terms.shard == Shard::optimizer ? 1 : terms.passes;
+  const std::int64_t tables = std::ssize(embedding_tables(facts, 1, 1)) + (facts.tied ? 0 : 1);
+  const auto buckets_of = [&](std::int64_t elements) {
+    return (4 * elements + terms.bucket_bytes - 1) / terms.bucket_bytes;
+  };
+  ShardTraffic traffic;
+  // A parameter lies in one bucket as a whole: a block of a network has four matrices, most of a
+  // bucket's size or larger, and a table is a bucket. Vectors are one more.
+  const std::int64_t of_blocks =
+      by_blocks ? facts.blocks
+                : facts.blocks * std::min<std::int64_t>(4, buckets_of(facts.block_parameters));
+  traffic.buckets = (facts.blocks > 0 ? of_blocks + tables : buckets_of(facts.parameters)) + 1;
+  traffic.sums = {Collective::reduce_scatter, passes * traffic.buckets,
+                  passes * terms.gradient_bytes * facts.parameters, 0};
+  traffic.blocks = by_blocks ? facts.blocks : 0;
+  traffic.weight_block_bytes = by_blocks ? terms.weight_bytes * facts.block_parameters : 0;
+  traffic.kept_messages = traffic.buckets - traffic.blocks;
+  traffic.kept_bytes =
+      terms.weight_bytes * facts.parameters - traffic.blocks * traffic.weight_block_bytes;
+  // The last block stays from the forward pass to the backward pass.
+  const std::int64_t again = by_blocks ? passes * (2 * facts.blocks - 1) : 0;
+  traffic.weights = {Collective::allgather, traffic.kept_messages + again,
+                     traffic.kept_bytes + again * traffic.weight_block_bytes, 0};
+  return traffic;
+}
 
 double PointPlan::memory_bytes() const {
   const std::int64_t gathered = ranks > 1 ? embedding.gathered_bytes : 0;  // else its own alone

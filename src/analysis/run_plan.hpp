@@ -10,6 +10,7 @@
 #include "config/run_config.hpp"
 #include "json.hpp"
 #include "measure/bus_bandwidth.hpp"
+#include "models/catalog.hpp"
 
 namespace scalemark {
 
@@ -44,6 +45,26 @@ struct CollectivePlan {
   std::int64_t messages = 0;  ///< about: buckets are closed where a parameter ends
   std::int64_t bytes = 0, wire_bytes = 0;
 };
+
+/// What --shard has ranks send, told of one setting.
+struct ShardTerms {
+  Shard shard = Shard::none;
+  std::int64_t passes = 1;                            ///< micro-batches of a step
+  std::int64_t bucket_bytes = 1;                      ///< fp32 gradients of a bucket
+  std::int64_t gradient_bytes = 4, weight_bytes = 4;  ///< of one element: on the wire, as computed
+};
+
+/// The collectives of a step with --shard, whatever the ranks (docs/measurements.md).
+struct ShardTraffic {
+  CollectivePlan sums, weights;         ///< wire_bytes is 0: it depends on the ranks
+  std::int64_t buckets = 0;             ///< messages of the sums of one pass
+  std::int64_t kept_bytes = 0;          ///< of weights that stay from an update to the next one,
+  std::int64_t kept_messages = 0;       ///< and in how many messages they are gathered
+  std::int64_t blocks = 0;              ///< gathered one by one in each pass, and freed; 0: none is
+  std::int64_t weight_block_bytes = 0;  ///< of one
+};
+
+ShardTraffic shard_traffic(const ModelFacts& facts, const ShardTerms& terms);
 
 /// One point of the plan; bytes are of one rank.
 struct PointPlan {

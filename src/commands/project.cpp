@@ -62,7 +62,7 @@ FlagGroup fit_flags() {
             .text = "nominal rate of a node's link in the measured network"},
            {.name = "algorithm",
             .value_name = "NAME",
-            .text = "of the allreduce",
+            .text = "of the allreduce; with --shard of its halves: auto, ring or hierarchical",
             .standard = "auto",
             .words = kAlgorithms}}};
 }

@@ -21,6 +21,9 @@ void FittedCurve::describe(Fields& fields) {
   fields.add("model", &FittedCurve::model, "name").filled();
   fields.add("unit", &FittedCurve::unit, "of rates").one_of(unit_words());
   fields.add("scaling", &FittedCurve::scaling, "what stays the same as ranks are added");
+  fields.add("shard", &FittedCurve::shard, "what is divided among the ranks: `--shard`")
+      .one_of({"none", "optimizer", "gradients", "parameters"})
+      .since(11);
   fields.add("parameters", &FittedCurve::parameters, "trainable").above(0);
 }
 
@@ -95,7 +98,7 @@ void Fit::describe(Fields& fields) {
 }
 
 void Assumptions::describe(Fields& fields) {
-  fields.add("algorithm", &Assumptions::algorithm, "of the allreduce, as asked for")
+  fields.add("algorithm", &Assumptions::algorithm, "of the collectives, as asked for")
       .one_of({"auto", "ring", "tree", "doubling", "hierarchical"});
   fields.add("overlap", &Assumptions::overlap, "`--overlap`").one_of({"none", "backward", "step"});
   fields.add("backward_share", &Assumptions::backward_share, "of the computation").above(0);
@@ -124,13 +127,21 @@ void Budget::describe(Fields& fields) {
   fields.add("unit", &Budget::unit, "of the amount");
 }
 
+void ProjectedCollective::describe(Fields& fields) {
+  using C = ProjectedCollective;
+  fields.add("collective", &C::collective, "what ranks do together")
+      .one_of({"allreduce", "reduce_scatter", "allgather"});
+  fields.add("seconds", &C::seconds, "of its messages").unit("s").at_least(0);
+  fields.add("exposed_seconds", &C::exposed_seconds, "of these, not hidden").unit("s").at_least(0);
+}
+
 void ProjectedPoint::describe(Fields& fields) {
   using P = ProjectedPoint;
   fields.add("ranks", &P::ranks, "of this point").at_least(1);
   fields.add("nodes", &P::nodes, "that they lie on").at_least(1);
   fields.add("batch_size_per_rank", &P::batch_size_per_rank, "of a step").unit("samples").above(0);
   fields.add("global_batch_size", &P::global_batch_size, "of a step").unit("samples").above(0);
-  fields.add("algorithm", &P::algorithm, "of its allreduce")
+  fields.add("algorithm", &P::algorithm, "of its allreduce or reduce-scatter")
       .one_of({"ring", "tree", "doubling", "hierarchical"})
       .otherwise("one rank has nothing to communicate");
   fields.add("step_seconds", &P::step_seconds, &Predicted::value, "predicted mean step")
@@ -148,6 +159,7 @@ void ProjectedPoint::describe(Fields& fields) {
   fields.add("exposed_seconds", &P::exposed_seconds, "part of it: communication that is not hidden")
       .unit("s")
       .at_least(0);
+  fields.add("collectives", &P::collectives, "the same, each by itself").since(11);
   fields.add("trend_seconds", &P::trend_seconds, "part of it: what the curve's trend adds")
       .unit("s")
       .since(3)

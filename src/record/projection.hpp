@@ -15,6 +15,7 @@ struct FittedCurve {
   std::vector<std::string> records, left_out;
   std::string model, unit;
   Scaling scaling = Scaling::weak;
+  Known<std::string> shard;
   double parameters = 0;
   static void describe(Fields& fields);
 };
@@ -85,12 +86,19 @@ struct KnownPrediction {
   Known<double> value;
   Known<Interval> band;
 };
+/// One collective's part of a step.
+struct ProjectedCollective {
+  std::string collective;
+  double seconds = 0, exposed_seconds = 0;
+  static void describe(Fields& fields);
+};
 struct ProjectedPoint {
   std::int64_t ranks = 1, nodes = 1;
   double batch_size_per_rank = 1, global_batch_size = 1;  ///< samples
   Known<std::string> algorithm;
   Predicted step_seconds;
   double compute_seconds = 0, straggler_seconds = 0, communication_seconds = 0, exposed_seconds = 0;
+  Known<std::vector<ProjectedCollective>> collectives;
   Known<double> trend_seconds;
   Predicted throughput;
   double speedup = 1;

@@ -41,12 +41,28 @@ std::string against_measured(const record::ProjectedPoint& point) {
   return fmt::format("{} {:+.1f} %", point.held_out ? "unseen" : "fitted", *point.error_percent);
 }
 
+bool is_sharded(const ProjectionResult& result) {
+  return result.curve.shard && *result.curve.shard != "none";
+}
+
+/// What a collective of a sharded step takes, and what of it the step shows.
+std::string spoken_part(const record::ProjectedPoint& point, std::size_t place) {
+  if (point.ranks < 2 || !point.collectives || point.collectives->size() <= place) return kNone;
+  const record::ProjectedCollective& part = (*point.collectives)[place];
+  return fmt::format("{} of {}", spoken_seconds(part.exposed_seconds),
+                     spoken_seconds(part.seconds));
+}
+
 std::vector<std::string> header(const ProjectionResult& result, Clean clean) {
   std::vector<std::string> names{"ranks",      "batch",
                                  "step s",     clean(result.curve.unit),
                                  "efficiency", "constant efficiency",
                                  "straggler",  "exposed",
                                  "allreduce",  "against measured"};
+  if (is_sharded(result)) {
+    names[8] = "algorithm";
+    names.insert(names.begin() + 8, {"of reduce-scatter", "of all-gather"});
+  }
   if (result.budget) {
     names.push_back("time to solution");
     names.push_back("times as fast");
@@ -63,6 +79,8 @@ Rows projection_rows(const ProjectionResult& result, Clean clean) {
                     four_digits(point.constant_efficiency_throughput),
                     spoken_seconds(point.straggler_seconds), spoken_seconds(point.exposed_seconds),
                     point.algorithm ? clean(*point.algorithm) : kNone, against_measured(point)});
+    if (is_sharded(result))
+      rows.back().insert(rows.back().begin() + 8, {spoken_part(point, 0), spoken_part(point, 1)});
     if (!result.budget) continue;
     const auto& speedup = point.time_to_solution_speedup.value;
     rows.back().push_back(spoken_band(point.time_to_solution_seconds));
@@ -74,8 +92,10 @@ Rows projection_rows(const ProjectionResult& result, Clean clean) {
 std::string projection_title(const ProjectionResult& result, Clean clean) {
   std::vector<std::int64_t> ranks;
   for (const record::FittedPoint& point : result.fit.points) ranks.push_back(point.ranks);
-  return fmt::format("{} of {}, {} scaling, fitted to {} ranks", clean(result.curve.model),
-                     clean(result.curve.path), to_string(result.curve.scaling),
+  const std::string shard =
+      is_sharded(result) ? fmt::format(", shard {}", clean(*result.curve.shard)) : "";
+  return fmt::format("{} of {}{}, {} scaling, fitted to {} ranks", clean(result.curve.model),
+                     clean(result.curve.path), shard, to_string(result.curve.scaling),
                      fmt::join(ranks, ", "));
 }
 

@@ -6,6 +6,7 @@ from support import SCALEMARK, SOURCE, ProgramTest, main, mpirun
 
 PUBLISHED = SOURCE / "configs/published"
 FOUR_HOSTS = SOURCE / "results/baselines/resnet50-1gbit-4hosts.json"
+SHARDED = {shard: SOURCE / f"results/baselines/llama_tiny-400mbit-4hosts-{shard}.json" for shard in ("none", "optimizer", "parameters")}
 
 
 class ProjectTest(ProgramTest):
@@ -32,6 +33,20 @@ class Curves(ProjectTest):
         self.assertEqual(steps, sorted(steps))
         self.assertEqual([point["held_out"] for point in record["points"]], [False, False, True, False])
         self.assertIn("rounds of one launch", " ".join(record["warnings"]))
+
+    def test_a_fourth_host_of_shards(self):
+        for shard in ("optimizer", "parameters"):
+            record = self.record(SHARDED[shard], "--fit_ranks", "1,2,3", "--ranks", "1,2,3,4")
+            self.assertEqual((record["errors"]["points"], record["errors"]["in_band"]), (1, 1))
+            self.assertEqual(record["curve"]["shard"], shard)
+            for point in record["points"]:
+                kinds = {one["collective"]: one for one in point["collectives"]}
+                self.assertEqual(set(kinds), {"reduce_scatter", "allgather"})
+                self.assertAlmostEqual(sum(one["seconds"] for one in kinds.values()), point["communication_seconds"])
+                self.assertAlmostEqual(sum(one["exposed_seconds"] for one in kinds.values()), point["exposed_seconds"])
+            out, _ = self.project(SHARDED[shard], "--algorithm", "ring")
+            self.assertIn(f", shard {shard}, weak scaling", out)
+            self.assertRegex(out, "of reduce-scatter +of all-gather +algorithm")
 
     def test_another_link(self):
         def exposed(*words):
@@ -99,6 +114,20 @@ class Refusals(ProjectTest):
             (baselines / f"{name}.json").write_text((SOURCE / f"results/baselines/{name}.json").read_text())
         _, err = self.project(baselines, expect=2)
         self.assertIn("launches differ in scaling", err)
+
+    def test_shards_are_one_setting_and_no_trees(self):
+        mixed = self.folder / "shards"
+        mixed.mkdir()
+        for shard in ("none", "parameters"):
+            (mixed / f"{shard}.json").write_text(SHARDED[shard].read_text())
+        _, err = self.project(mixed, expect=2)
+        self.assertRegex(err, r"launches differ in shard \((none; parameters|parameters; none)\)")
+        for algorithm in ("tree", "doubling"):
+            _, err = self.project(SHARDED["optimizer"], "--algorithm", algorithm, expect=2)
+            self.assertIn(f"--algorithm {algorithm}: ", err)
+            self.assertIn("take auto, ring or hierarchical", err)
+        _, err = self.project(SHARDED["optimizer"], "--algorithm", "pairs", expect=2)
+        self.assertIn("hierarchical", err)
 
     def test_files_that_are_no_curves(self):
         curve = json.loads((PUBLISHED / "tf-ec2-resnet50-b64.json").read_text())

@@ -38,6 +38,22 @@ TEST(ProjectionTable, SaysWhatTheRecordSays) {
                            HasSubstr("no promise"), Not(HasSubstr("time to solution"))));
 }
 
+TEST(ProjectionTable, OfShardsItShowsBothCollectives) {
+  EXPECT_THAT(projection_table(record(false)), HasSubstr("  allreduce  "));
+  const auto curve =
+      test::curve_from(test::truth(), {1, 2, 4}, Hiding::backward, test::blocks_of_ten());
+  ProjectionQuestions questions;
+  questions.ranks = {1, 8};
+  const ModelFit fit = fit_model(curve, {});
+  const std::string table = projection_table(
+      make_projection_record(curve, fit, questions, project(curve, fit, questions)));
+  EXPECT_THAT(table, HasSubstr("resnet50 of made.json, shard parameters, weak scaling"));
+  EXPECT_THAT(table, ContainsRegex("exposed +of reduce-scatter +of all-gather +algorithm"));
+  EXPECT_THAT(table, ContainsRegex(" 8 +32 .* [0-9.]+ ms of [0-9.]+ ms +[0-9.]+ ms of [0-9.]+ ms "
+                                   "+ring +-\n"));
+  EXPECT_THAT(table, ContainsRegex(" 1 +32 .* 0 us +- +- +- +fitted"));
+}
+
 TEST(ProjectionTable, WithABudgetItSaysHowLong) {
   const std::string table = projection_table(record(true));
   EXPECT_THAT(table, HasSubstr("time to solution"));

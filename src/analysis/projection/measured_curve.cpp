@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
 #include "analysis/compare/match_sets.hpp"
+#include "analysis/run_plan.hpp"
 #include "config/json_text.hpp"
 #include "config/keys.hpp"
 #include "config/names.hpp"
@@ -67,6 +69,43 @@ double units_per_sample(const MeasuredLaunch& launch, const ModelFacts& facts) {
   return static_cast<double>(value_or(launch, "sequence_length", facts.sequence_length));
 }
 
+/// Adds what --shard makes of the buckets, which it plans as --dry_run does.
+void add_shard(MeasuredCurve& curve, const MeasuredLaunch& launch, const ModelFacts& facts) {
+  const std::string name = value_or<std::string>(launch, "shard", to_string(Shard::none));
+  const auto shard = from_string<Shard>(name);
+  if (!shard)
+    throw ResultError(fmt::format("{}: shard is {}, which is no value of it", launch.path.string(),
+                                  shown_value(Json(name))));
+  curve.shard = name;
+  if (*shard == Shard::none) return;
+  BucketPlan& buckets = curve.buckets;
+  const std::string precision = value_or<std::string>(launch, "precision", "fp32");
+  const bool narrow = precision == "bf16" || precision == "fp16";
+  const auto parameters = static_cast<double>(facts.parameters);
+  const ShardTraffic traffic = shard_traffic(
+      facts, {*shard, 1, std::max<std::int64_t>(1, std::llround(buckets.bucket_bytes)),
+              std::llround(buckets.gradient_bytes / std::max(1., parameters)), narrow ? 2 : 4});
+  ShardPlan& plan = buckets.shard;
+  plan.divides = true;
+  plan.after_passes = *shard != Shard::optimizer;
+  const auto micro = launch.keys.find("micro_batch_size");
+  if (micro != launch.keys.end() && micro->second.is_number())
+    plan.micro_batch = micro->second.get<double>();
+  plan.kept_bytes = static_cast<double>(traffic.kept_bytes);
+  plan.kept_messages = static_cast<double>(traffic.kept_messages);
+  if (traffic.blocks == 0) {
+    buckets.bucket_bytes = std::max(buckets.bucket_bytes,
+                                    buckets.gradient_bytes / static_cast<double>(traffic.buckets));
+    return;
+  }
+  plan.blocks = traffic.blocks;
+  plan.block_bytes = static_cast<double>(traffic.weight_block_bytes);
+  plan.block_share = static_cast<double>(facts.block_parameters) / parameters;
+  const double outside = 1 - static_cast<double>(plan.blocks) * plan.block_share;
+  const auto head = static_cast<double>(facts.vocabulary * facts.width) / parameters;
+  if (!facts.tied) plan.early_share = std::min(1., head / outside);
+}
+
 void add_work(MeasuredCurve& curve, const MeasuredLaunch& launch) {
   curve.model = value_or<std::string>(launch, "model", "");
   const auto facts = find_model(curve.model);
@@ -85,6 +124,7 @@ void add_work(MeasuredCurve& curve, const MeasuredLaunch& launch) {
   curve.buckets.first_bucket_bytes = value_or(launch, "first_bucket_mb", 1.) * kMebi;
   curve.buckets.hiding =
       hiding_from(value_or<std::string>(launch, "overlap", "backward")).value_or(Hiding::backward);
+  add_shard(curve, launch, *facts);
 }
 
 double batch_of(const MeasuredLaunch& launch) {
@@ -158,6 +198,7 @@ MeasuredCurve curve_of(const PublishedCurve& published, const std::string& label
   curve.model = published.model;
   curve.unit = published.unit;
   curve.scaling = published.scaling;
+  curve.shard = Unknown{"published curves are taken for allreduced ones"};
   curve.parameters = published.parameters;
   curve.units_per_sample = published.units_per_sample;
   curve.buckets = {published.parameters * published.bytes_per_gradient, kMebi,

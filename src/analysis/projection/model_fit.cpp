@@ -344,6 +344,11 @@ double compute_factor(const ModelFit& fit, const ModelDraw& draw, std::int64_t r
 }
 
 ModelFit fit_model(const MeasuredCurve& curve, const FitQuestions& questions) {
+  if (curve.buckets.shard.divides && !has_half(questions.algorithm))
+    throw ConfigError(fmt::format(
+        "--algorithm {}: {} was measured with --shard {}, whose reduce-scatters and all-gathers "
+        "are no trees or doublings; take auto, ring or hierarchical",
+        to_string(questions.algorithm), curve.path, *curve.shard));
   ModelFit fit;
   divide_points(fit, curve, questions);
   fit.buckets = curve.buckets;

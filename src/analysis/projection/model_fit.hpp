@@ -112,8 +112,8 @@ struct ModelFit {
 };
 
 /// ConfigError where `fit_ranks` names a rank count that the curve lacks, or fewer than two rank
-/// counts are left: one says nothing of scaling. Takes some hundredths of a second; the same input
-/// gives the same draws.
+/// counts are left: one says nothing of scaling; and where sharded ranks have no such algorithm.
+/// Takes some hundredths of a second; the same input gives the same draws.
 ModelFit fit_model(const MeasuredCurve& curve, const FitQuestions& questions);
 
 /// How much longer ranks compute beside each other than alone: what the baseline of the largest

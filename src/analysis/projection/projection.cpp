@@ -85,6 +85,11 @@ Interval band_of(const std::vector<StepCost>& costs, double deviation) {
   return {quantile(spread, tail), quantile(spread, 1 - tail)};
 }
 
+void add(CollectiveSeconds& sum, const CollectiveSeconds& one) {
+  sum.total += one.total;
+  sum.exposed += one.exposed;
+}
+
 /// Returns, of draws in order of their step, the mean parts of the middle half as shares of its
 /// step: they vary less from one rank count to the next than those of the draw in the middle.
 StepCost middle_parts(const std::vector<StepCost>& ordered) {
@@ -98,6 +103,8 @@ StepCost middle_parts(const std::vector<StepCost>& ordered) {
     sum.exposed_seconds += ordered[i].exposed_seconds;
     sum.communication_seconds += ordered[i].communication_seconds;
     sum.trend_seconds += ordered[i].trend_seconds;
+    add(sum.sums, ordered[i].sums);
+    add(sum.gathers, ordered[i].gathers);
   }
   const double scale = seconds / sum.seconds();
   parts.compute_seconds = scale * sum.compute_seconds;
@@ -105,6 +112,8 @@ StepCost middle_parts(const std::vector<StepCost>& ordered) {
   parts.exposed_seconds = scale * sum.exposed_seconds;
   parts.communication_seconds = scale * sum.communication_seconds;
   parts.trend_seconds = scale * sum.trend_seconds;
+  parts.sums = {scale * sum.sums.total, scale * sum.sums.exposed};
+  parts.gathers = {scale * sum.gathers.total, scale * sum.gathers.exposed};
   return parts;
 }
 
@@ -280,8 +289,19 @@ class Projector {
     made_.points.push_back(std::move(point));
   }
 
-  static void set_step(ProjectedPoint& point, const PredictedStep& step) {
+  std::vector<record::ProjectedCollective> collectives_of(const StepCost& parts) const {
+    const auto part = [](Collective collective, const CollectiveSeconds& of) {
+      return record::ProjectedCollective{std::string(to_string(collective)), of.total, of.exposed};
+    };
+    if (!fit_.buckets.shard.divides)
+      return {part(Collective::allreduce, {parts.communication_seconds, parts.exposed_seconds})};
+    return {part(Collective::reduce_scatter, parts.sums),
+            part(Collective::allgather, parts.gathers)};
+  }
+
+  void set_step(ProjectedPoint& point, const PredictedStep& step) const {
     point.step_seconds = step.seconds;
+    point.collectives = collectives_of(step.parts);
     if (point.ranks > 1) point.algorithm = to_string(step.parts.algorithm);
     point.compute_seconds = step.parts.compute_seconds;
     point.straggler_seconds = step.parts.straggler_seconds;

@@ -73,6 +73,21 @@ double hierarchical(double bytes, std::int64_t ranks, const Network& network) {
   return within + (nodes > 1 ? ring(bytes, nodes, network.link, share) : 0);
 }
 
+/// Half of ring(): reduce-scatter with its sums, or all-gather without any.
+double half_ring(double bytes, std::int64_t ranks, const LinkCost& hop, double sum) {
+  const auto p = static_cast<double>(ranks);
+  return (p - 1) * hop.latency_seconds + (p - 1) / p * bytes * (hop.seconds_per_byte + sum);
+}
+
+/// Half of hierarchical(), either way round.
+double half_hierarchical(double bytes, std::int64_t ranks, const Network& network, double sum) {
+  const std::int64_t inside = std::min(ranks, network.ranks_per_node);
+  const std::int64_t nodes = network.nodes(ranks);
+  const double within = half_ring(bytes, inside, network.node, sum);
+  const double share = sum / static_cast<double>(inside);
+  return within + (nodes > 1 ? half_ring(bytes, nodes, network.link, share) : 0);
+}
+
 double seconds_of(double bytes, std::int64_t ranks, const Network& network, Allreduce algorithm) {
   const LinkCost hop = slowest(network, ranks);
   switch (algorithm) {
@@ -115,6 +130,23 @@ AllreduceCost allreduce_cost(double bytes, std::int64_t ranks, const Network& ne
   return best;
 }
 
+bool has_half(Allreduce algorithm) {
+  return algorithm != Allreduce::tree && algorithm != Allreduce::doubling;
+}
+
+AllreduceCost collective_cost(Collective collective, double bytes, std::int64_t ranks,
+                              const Network& network, Allreduce algorithm) {
+  if (collective == Collective::allreduce) return allreduce_cost(bytes, ranks, network, algorithm);
+  const Allreduce asked = algorithm == Allreduce::hierarchical ? algorithm : Allreduce::ring;
+  if (ranks < 2 || bytes <= 0) return {0, asked};
+  const double sum = collective == Collective::reduce_scatter ? network.sum_seconds_per_byte : 0;
+  const AllreduceCost flat{half_ring(bytes, ranks, slowest(network, ranks), sum), Allreduce::ring};
+  const AllreduceCost nested{half_hierarchical(bytes, ranks, network, sum),
+                             Allreduce::hierarchical};
+  if (algorithm == Allreduce::automatic) return nested.seconds < flat.seconds ? nested : flat;
+  return asked == Allreduce::hierarchical ? nested : flat;
+}
+
 namespace {
 constexpr double kMostBuckets = 4096;  // finer ones hide no better, but take long to go through
 
@@ -123,6 +155,136 @@ double work_seconds(const BucketPlan& plan, std::int64_t ranks, const Network& n
   const auto p = static_cast<double>(ranks);
   return 2 * (p - 1) / p * plan.gradient_bytes * network.work_seconds_per_byte;
 }
+
+/// The computation of a step and its link, side by side from one update to the next.
+class ShardedStep {
+ public:
+  ShardedStep(const BucketPlan& plan, double compute_seconds, std::int64_t ranks,
+              const Network& network, Allreduce algorithm)
+      : plan_(plan), ranks_(ranks), network_(network), algorithm_(algorithm) {
+    compute_ = compute_seconds;
+    block_ = seconds(Collective::allgather, plan.shard.block_bytes);
+  }
+
+  CommunicationCost cost(std::int64_t passes) {
+    const ShardPlan& shard = plan_.shard;
+    if (shard.kept_messages > 0)
+      gather(shard.kept_messages *
+             seconds(Collective::allgather, shard.kept_bytes / shard.kept_messages));
+    if (shard.blocks > 0) gather(block_);
+    await(link_, made_.gathers);
+    if (!shard.after_passes) passes = 1;
+    for (std::int64_t i = 0; i < passes; ++i) {
+      forward(compute_ / static_cast<double>(passes));
+      backward(compute_ / static_cast<double>(passes));
+      if (plan_.hiding == Hiding::none) link_ = std::max(link_, now_) + std::exchange(after_, 0);
+      await(link_, made_.sums);
+    }
+    made_.total_seconds = made_.sums.total + made_.gathers.total;
+    made_.exposed_seconds = made_.sums.exposed + made_.gathers.exposed;
+    return made_;
+  }
+
+ private:
+  double seconds(Collective collective, double bytes) const {
+    return collective_cost(collective, bytes, ranks_, network_, algorithm_).seconds;
+  }
+
+  /// Returns when it has come.
+  double gather(double seconds) {
+    made_.gathers.total += seconds;
+    return link_ = std::max(link_, now_) + seconds;
+  }
+
+  void await(double done, CollectiveSeconds& of) {
+    of.exposed += std::max(0., done - now_);
+    now_ = std::max(done, now_);
+  }
+
+  /// The cores move bytes while they compute.
+  void work(double bytes, CollectiveSeconds& of) {
+    const auto p = static_cast<double>(ranks_);
+    const double seconds = (p - 1) / p * bytes * network_.work_seconds_per_byte;
+    of.exposed += seconds;
+    now_ += seconds;
+  }
+
+  /// Every block but the first comes while the one before it computes.
+  void forward(double compute) {
+    compute *= 1 - kBackwardShare;
+    const ShardPlan& shard = plan_.shard;
+    double arrival = now_;
+    for (std::int64_t block = 0; block < shard.blocks; ++block) {
+      const double arrived = arrival;
+      if (block + 1 < shard.blocks) arrival = gather(block_);
+      await(arrived, made_.gathers);
+      now_ += compute * shard.block_share;
+      if (block + 1 < shard.blocks) work(shard.block_bytes, made_.gathers);
+    }
+    now_ += compute * outside();
+  }
+
+  /// What computation and gradients lie outside of blocks.
+  double outside() const {
+    return 1 - static_cast<double>(plan_.shard.blocks) * plan_.shard.block_share;
+  }
+
+  void backward(double compute) {
+    compute *= kBackwardShare;
+    const ShardPlan& shard = plan_.shard;
+    before_last_ = last_ = 0;
+    if (shard.blocks == 0) return scatter_evenly(compute);
+    now_ += compute * outside();
+    scatter(outside() * shard.early_share * plan_.gradient_bytes);
+    double arrival = now_;  // the last block has stayed
+    for (std::int64_t block = shard.blocks - 1; block >= 0; --block) {
+      const double arrived = arrival;
+      if (block > 0) arrival = gather(block_);
+      await(arrived, made_.gathers);
+      now_ += compute * shard.block_share;
+      if (block > 0) work(shard.block_bytes, made_.gathers);
+      scatter(shard.block_share * plan_.gradient_bytes);
+    }
+    scatter(outside() * (1 - shard.early_share) * plan_.gradient_bytes);
+  }
+
+  void scatter_evenly(double compute) {
+    const double full = std::max(plan_.bucket_bytes, plan_.gradient_bytes / kMostBuckets);
+    double bytes = plan_.first_bucket_bytes > 0 ? plan_.first_bucket_bytes : full;
+    for (double left = plan_.gradient_bytes; left > 0; left -= bytes, bytes = full) {
+      bytes = std::min(left, bytes);
+      now_ += compute * bytes / plan_.gradient_bytes;
+      scatter(bytes);
+    }
+  }
+
+  /// Sums gradients that are ready.
+  void scatter(double bytes) {
+    if (bytes <= 0) return;
+    const AllreduceCost cost =
+        collective_cost(Collective::reduce_scatter, bytes, ranks_, network_, algorithm_);
+    made_.sums.total += cost.seconds;
+    made_.algorithm = cost.algorithm;
+    if (plan_.hiding == Hiding::none) {
+      after_ += cost.seconds;
+      return;
+    }
+    work(bytes, made_.sums);
+    link_ = std::max(link_, now_) + cost.seconds;
+    if (plan_.shard.after_passes) await(before_last_, made_.sums);
+    before_last_ = std::exchange(last_, link_);
+  }
+
+  const BucketPlan& plan_;
+  const std::int64_t ranks_;
+  const Network& network_;
+  const Allreduce algorithm_;
+  double compute_ = 0, block_ = 0;  ///< seconds of a step's computation, of gathering a block
+  double now_ = 0, link_ = 0;       ///< since the update; when the link is free
+  double after_ = 0;                ///< seconds of sums that wait for the end of the backward pass
+  double before_last_ = 0, last_ = 0;  ///< when these sums are done
+  CommunicationCost made_;
+};
 
 }  // namespace
 
@@ -146,8 +308,10 @@ std::optional<Hiding> hiding_from(std::string_view name) {
 
 CommunicationCost communication_cost(const BucketPlan& plan, double compute_seconds,
                                      std::int64_t ranks, const Network& network,
-                                     Allreduce algorithm) {
+                                     Allreduce algorithm, std::int64_t passes) {
   if (ranks < 2 || plan.gradient_bytes <= 0) return {};
+  if (plan.shard.divides)
+    return ShardedStep(plan, compute_seconds, ranks, network, algorithm).cost(passes);
   const double first = std::min(plan.first_bucket_bytes, plan.gradient_bytes);
   const double full = std::max(plan.bucket_bytes, plan.gradient_bytes / kMostBuckets);
   const AllreduceCost typical =
@@ -175,6 +339,21 @@ CommunicationCost communication_cost(const BucketPlan& plan, double compute_seco
   return cost;
 }
 
+namespace {
+
+/// Adds what of the communication that could hide does not.
+CollectiveSeconds shown(const CollectiveSeconds& ideal, double overlap) {
+  const double hidden = std::max(0., ideal.total - ideal.exposed);
+  return {ideal.total, ideal.exposed + (1 - overlap) * hidden};
+}
+
+std::int64_t passes_of(const StepWork& work) {
+  const double micro = work.buckets.shard.micro_batch;
+  return micro > 0 ? std::max<std::int64_t>(1, std::llround(work.batch_per_rank / micro)) : 1;
+}
+
+}  // namespace
+
 StepCost step_cost(const CostParameters& parameters, const StepWork& work, std::int64_t ranks,
                    double lateness, Allreduce algorithm, double compute_factor) {
   StepCost cost;
@@ -184,12 +363,17 @@ StepCost step_cost(const CostParameters& parameters, const StepWork& work, std::
   if (parameters.once > 0 && ranks >= parameters.once_from)
     cost.compute_seconds *= 1 + parameters.once;
   cost.straggler_seconds = cost.compute_seconds * parameters.straggler_deviation * lateness;
-  const CommunicationCost communication =
-      communication_cost(work.buckets, cost.compute_seconds, ranks, parameters.network, algorithm);
+  const CommunicationCost communication = communication_cost(
+      work.buckets, cost.compute_seconds, ranks, parameters.network, algorithm, passes_of(work));
   cost.communication_seconds = communication.total_seconds;
   const double hidden = std::max(0., communication.total_seconds - communication.exposed_seconds);
   cost.exposed_seconds = communication.exposed_seconds + (1 - parameters.overlap) * hidden;
   cost.algorithm = communication.algorithm;
+  if (work.buckets.shard.divides) {
+    cost.sums = shown(communication.sums, parameters.overlap);
+    cost.gathers = shown(communication.gathers, parameters.overlap);
+    cost.exposed_seconds = cost.sums.exposed + cost.gathers.exposed;
+  }
   return cost;
 }
 

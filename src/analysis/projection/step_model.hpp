@@ -1,4 +1,4 @@
-// The cost model of one training step: what an allreduce takes, which buckets are hidden behind
+// The cost model of one training step: what collectives take, which of them are hidden behind
 // computation, and waiting for the slowest rank. Pure functions; docs/projection.md states the
 // model and its limits.
 #pragma once
@@ -8,9 +8,11 @@
 #include <string>
 #include <string_view>
 
+#include "measure/bus_bandwidth.hpp"
+
 namespace scalemark {
 
-/// What an allreduce costs by latency, bytes and sums (alpha, beta, gamma); docs/projection.md has
+/// What a collective costs by latency, bytes and sums (alpha, beta, gamma); docs/projection.md has
 /// the formula of each algorithm.
 struct LinkCost {
   double latency_seconds = 0;   ///< alpha: of one message
@@ -47,6 +49,13 @@ struct AllreduceCost {
 AllreduceCost allreduce_cost(double bytes, std::int64_t ranks, const Network& network,
                              Allreduce algorithm = Allreduce::automatic);
 
+/// The same of an allreduce, or of one of its halves: until every rank has its block of the sum
+/// (reduce_scatter), or all blocks (allgather); `bytes` are those of all blocks. Halves are rings:
+/// `algorithm` is automatic, ring or hierarchical, which has_half() says.
+AllreduceCost collective_cost(Collective collective, double bytes, std::int64_t ranks,
+                              const Network& network, Allreduce algorithm = Allreduce::automatic);
+bool has_half(Allreduce algorithm);
+
 /// Share of a training step's computation that the backward pass takes: two of three matrix
 /// products of each layer.
 inline constexpr double kBackwardShare = 2. / 3;
@@ -56,26 +65,52 @@ enum class Hiding { none, backward, step };
 std::string to_string(Hiding hiding);
 std::optional<Hiding> hiding_from(std::string_view name);
 
+/// What --shard makes of a rank's communication. Weights of blocks are gathered one block ahead,
+/// freed after each use, and gathered again in the backward pass, but for the last block's.
+struct ShardPlan {
+  bool divides = false;       ///< gradients are reduce-scattered; else nothing below counts
+  bool after_passes = false;  ///< after each micro-batch, two sums at most at a time
+  double micro_batch = 0;     ///< samples; 0: a step has one micro-batch
+  double kept_bytes = 0;      ///< weights that are gathered after an update and stay
+  double kept_messages = 1;   ///< in so many messages
+  std::int64_t blocks = 0;    ///< that come and go one by one
+  double block_bytes = 0;     ///< weights of one, in the type that travels
+  double block_share = 0;     ///< of one, of all gradients; its computation has the same share
+  double early_share = 0;     ///< of gradients outside of blocks that are ready before theirs
+};
+
 /// The gradients of a rank, in the order in which they become ready.
 struct BucketPlan {
   double gradient_bytes = 0;  ///< in the type that travels
   double first_bucket_bytes = 0, bucket_bytes = 0;
   Hiding hiding = Hiding::backward;
+  ShardPlan shard = {};
+};
+
+/// One collective's part of a step.
+struct CollectiveSeconds {
+  double total = 0;    ///< of its messages, one after the other
+  double exposed = 0;  ///< what it adds to the step
 };
 
 struct CommunicationCost {
   double total_seconds = 0;               ///< of all buckets, one after the other
   double exposed_seconds = 0;             ///< what they add to the step
   Allreduce algorithm = Allreduce::ring;  ///< of a bucket of full size
+  CollectiveSeconds sums = {},
+                    gathers = {};  ///< with a ShardPlan: its reduce-scatters, all-gathers
 };
 
 /// How much of the gradients' communication a step does not hide: buckets leave one after the other
 /// as the backward pass makes them ready. The computation alone takes
 /// `compute_seconds`. Gradients become ready evenly over the backward pass, which the work of
 /// hidden communication makes longer; a bucket starts when it is ready and the one before is done.
+/// With a ShardPlan all collectives take turns in the order of their starts, those of a step being
+/// all that follow an update; `passes` are its micro-batches.
 CommunicationCost communication_cost(const BucketPlan& plan, double compute_seconds,
                                      std::int64_t ranks, const Network& network,
-                                     Allreduce algorithm = Allreduce::automatic);
+                                     Allreduce algorithm = Allreduce::automatic,
+                                     std::int64_t passes = 1);
 
 /// What a rank has to do in a step, known beforehand.
 struct StepWork {
@@ -103,6 +138,7 @@ struct StepCost {
   double exposed_seconds = 0;  ///< of these
   double trend_seconds = 0;    ///< what a curve's own trend adds to the model's; may be below 0
   Allreduce algorithm = Allreduce::ring;
+  CollectiveSeconds sums = {}, gathers = {};  ///< parts of communication and exposed with --shard
 
   double seconds() const {
     return compute_seconds + straggler_seconds + exposed_seconds + trend_seconds;

@@ -74,6 +74,42 @@ TEST(AllreduceCost, AutoTakesTheCheapest) {
                 seconds(1e6, ranks, nodes_of_8(), algorithm));
 }
 
+TEST(AllreduceCost, ItsHalvesByHand) {
+  Network summing = flat();
+  summing.sum_seconds_per_byte = 1e-10;
+  const auto half = [&](Collective collective, const Network& network, Allreduce algorithm,
+                        std::int64_t ranks) {
+    return collective_cost(collective, 1e6, ranks, network, algorithm).seconds;
+  };
+  EXPECT_DOUBLE_EQ(half(Collective::allgather, summing, Allreduce::ring, 4), 3e-6 + 0.75e-3);
+  EXPECT_DOUBLE_EQ(half(Collective::reduce_scatter, summing, Allreduce::ring, 4),
+                   3e-6 + 0.75e-3 + 0.75e-4);
+  // Within the node, and between two of them what one rank has of all bytes.
+  EXPECT_DOUBLE_EQ(half(Collective::allgather, nodes_of_8(), Allreduce::hierarchical, 16),
+                   7e-7 + 0.875e-4 + 1e-6 + 0.5e-3);
+  Network nodes = nodes_of_8();
+  nodes.sum_seconds_per_byte = 1e-10;
+  for (const Network& network : {summing, nodes})
+    for (const Allreduce algorithm : {Allreduce::ring, Allreduce::hierarchical})
+      for (const std::int64_t ranks : {1, 2, 3, 8, 16, 100})
+        EXPECT_NEAR(half(Collective::reduce_scatter, network, algorithm, ranks) +
+                        half(Collective::allgather, network, algorithm, ranks),
+                    seconds(1e6, ranks, network, algorithm), 1e-12)
+            << to_string(algorithm) << " of " << ranks;
+}
+
+TEST(AllreduceCost, ItsHalvesAreRings) {
+  for (const Collective collective : {Collective::reduce_scatter, Collective::allgather}) {
+    EXPECT_EQ(collective_cost(collective, 1e8, 64, nodes_of_8()).algorithm,
+              Allreduce::hierarchical);
+    EXPECT_EQ(collective_cost(collective, 1e6, 100'000, flat()).algorithm, Allreduce::ring);
+    EXPECT_EQ(collective_cost(collective, 1e6, 1, flat()).seconds, 0);
+    EXPECT_EQ(collective_cost(collective, 0, 8, flat()).seconds, 0);
+  }
+  EXPECT_TRUE(has_half(Allreduce::automatic) && has_half(Allreduce::hierarchical));
+  EXPECT_FALSE(has_half(Allreduce::tree) || has_half(Allreduce::doubling));
+}
+
 TEST(AllreduceCost, NamesAreReadBack) {
   for (const Allreduce algorithm : {Allreduce::automatic, Allreduce::ring, Allreduce::tree,
                                     Allreduce::doubling, Allreduce::hierarchical})

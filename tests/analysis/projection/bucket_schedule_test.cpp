@@ -68,6 +68,102 @@ TEST(BucketSchedule, CountlessBucketsAreMerged) {
   EXPECT_NEAR(made.total_seconds, 1, 1e-3);
 }
 
+/// 4 buckets that are scattered, 0.5 s each, and 400 bytes of weights that are gathered, 2 s.
+BucketPlan sharded(Hiding hiding) {
+  BucketPlan made = plan(hiding);
+  made.shard = {.divides = true, .kept_bytes = 400, .kept_messages = 4};
+  return made;
+}
+
+/// The same gradients and weights in two blocks with half of the computation each.
+BucketPlan two_blocks() {
+  BucketPlan made = plan(Hiding::backward);
+  made.shard = {.divides = true,
+                .after_passes = true,
+                .kept_messages = 0,
+                .blocks = 2,
+                .block_bytes = 200,
+                .block_share = 0.5};
+  return made;
+}
+
+CommunicationCost cost_of(const BucketPlan& plan, const Network& network, std::int64_t passes = 1) {
+  return communication_cost(plan, 3, 2, network, Allreduce::ring, passes);
+}
+
+TEST(ShardSchedule, SumsHideInTheBackwardPassAndGathersNowhere) {
+  const auto slow = cost_of(sharded(Hiding::backward), link(100));
+  EXPECT_DOUBLE_EQ(slow.sums.total, 2);
+  EXPECT_DOUBLE_EQ(slow.sums.exposed, 0.5);  // ready every 0.5 s, which each takes
+  EXPECT_DOUBLE_EQ(slow.gathers.total, 2);
+  EXPECT_DOUBLE_EQ(slow.gathers.exposed, 2);
+  EXPECT_DOUBLE_EQ(slow.total_seconds, 4);
+  EXPECT_DOUBLE_EQ(slow.exposed_seconds, 2.5);
+  EXPECT_NEAR(cost_of(sharded(Hiding::backward), link(1e12)).exposed_seconds, 0, 1e-9);
+  EXPECT_DOUBLE_EQ(cost_of(sharded(Hiding::none), link(100)).exposed_seconds, 4);
+  EXPECT_EQ(communication_cost(sharded(Hiding::none), 3, 1, link(100)).total_seconds, 0);
+}
+
+TEST(ShardSchedule, TwoSumsAtMostAreUnderWayWhereGradientsAreFreed) {
+  // 2.5 s each, ready at 1.5 s, and again every 0.5 s: the last of 10 s ends at 3.5 s + 10 s from
+  // the update on, whether or not the backward pass waits in between.
+  BucketPlan plan = sharded(Hiding::backward);
+  plan.shard.kept_messages = 0;
+  const double free = cost_of(plan, link(20)).exposed_seconds;
+  EXPECT_DOUBLE_EQ(free, 1.5 + 10 - 3);
+  plan.shard.after_passes = true;
+  EXPECT_DOUBLE_EQ(cost_of(plan, link(20)).exposed_seconds, free);
+}
+
+TEST(ShardSchedule, BlocksComeWhileTheOneBeforeComputes) {
+  // The first block comes until 1 s, computes 0.5 s, waits 0.5 s for the second, which computes 0.5
+  // s and 1 s of its backward pass while the first comes again. Its sum ends at 4.5 s, when that of
+  // the first begins.
+  const auto slow = cost_of(two_blocks(), link(100));
+  EXPECT_DOUBLE_EQ(slow.gathers.total, 3);
+  EXPECT_DOUBLE_EQ(slow.gathers.exposed, 1.5);
+  EXPECT_DOUBLE_EQ(slow.sums.total, 2);
+  EXPECT_DOUBLE_EQ(slow.sums.exposed, 1);
+  // Ten times as fast, the first block alone is waited for, and the last sum.
+  const auto fast = cost_of(two_blocks(), link(1000));
+  EXPECT_NEAR(fast.gathers.exposed, 0.1, 1e-12);
+  EXPECT_NEAR(fast.sums.exposed, 0.1, 1e-12);
+}
+
+TEST(ShardSchedule, EveryMicroBatchGathersAndScatters) {
+  // The second one finds the first block where the backward pass has left it.
+  const auto two = cost_of(two_blocks(), link(1000), 2);
+  EXPECT_NEAR(two.gathers.total, 0.5, 1e-12);
+  EXPECT_NEAR(two.sums.total, 0.4, 1e-12);
+  EXPECT_NEAR(two.sums.exposed, 0.2, 1e-12);
+  // ZeRO-1 scatters once.
+  EXPECT_DOUBLE_EQ(cost_of(sharded(Hiding::backward), link(100), 2).sums.total, 2);
+}
+
+TEST(ShardSchedule, TheWorkOfHiddenCommunicationIsNotHidden) {
+  Network network = link(1e12);
+  network.work_seconds_per_byte = 1e-3;  // for half of the bytes
+  EXPECT_NEAR(cost_of(sharded(Hiding::backward), network).sums.exposed, 0.2, 1e-9);
+  const auto blocks = cost_of(two_blocks(), network);
+  EXPECT_NEAR(blocks.sums.exposed, 0.2, 1e-9);
+  EXPECT_NEAR(blocks.gathers.exposed, 0.2, 1e-9);  // the two that hide
+}
+
+TEST(StepModel, ShowsTheShareThatDoesNotHide) {
+  CostParameters parameters;
+  parameters.compute_seconds = 3;
+  parameters.network = link(100);
+  parameters.overlap = 0.5;
+  const StepCost step = step_cost(parameters, {1, two_blocks()}, 2, 0, Allreduce::ring);
+  EXPECT_DOUBLE_EQ(step.gathers.exposed, 1.5 + 0.75);
+  EXPECT_DOUBLE_EQ(step.sums.exposed, 1 + 0.5);
+  EXPECT_DOUBLE_EQ(step.exposed_seconds, step.gathers.exposed + step.sums.exposed);
+  EXPECT_DOUBLE_EQ(step.communication_seconds, 5);
+  StepWork halves{2, two_blocks()};
+  halves.buckets.shard.micro_batch = 1;
+  EXPECT_DOUBLE_EQ(step_cost(parameters, halves, 2, 0, Allreduce::ring).sums.total, 4);
+}
+
 TEST(StepModel, AddsItsParts) {
   CostParameters parameters;
   parameters.compute_seconds = 3;

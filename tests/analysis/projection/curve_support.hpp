@@ -17,17 +17,30 @@ inline MeasuredCurve empty_curve() {
   curve.kind = "launches";
   curve.model = "resnet50";
   curve.unit = "images/sec";
+  curve.shard = std::string("none");
   curve.parameters = 25e6;
   curve.buckets = {100e6, 1 << 20, 8 << 20, Hiding::backward};
   curve.ranks_per_node = 1;
   return curve;
 }
 
+/// ZeRO-3 of ten blocks with nine tenths of the weights, whose type is that of gradients.
+inline ShardPlan blocks_of_ten() {
+  return {.divides = true,
+          .after_passes = true,
+          .kept_bytes = 10e6,
+          .blocks = 10,
+          .block_bytes = 9e6,
+          .block_share = 0.09};
+}
+
 /// What the model itself says of these ranks.
 inline MeasuredCurve curve_from(const CostParameters& truth, const std::vector<std::int64_t>& ranks,
-                                Hiding hiding = Hiding::backward) {
+                                Hiding hiding = Hiding::backward, const ShardPlan& shard = {}) {
   MeasuredCurve curve = empty_curve();
   curve.buckets.hiding = hiding;
+  curve.buckets.shard = shard;
+  if (shard.divides) curve.shard = std::string("parameters");
   curve.ranks_per_node = truth.network.ranks_per_node;
   for (const std::int64_t n : ranks) {
     const StepCost cost = step_cost(truth, {32, curve.buckets}, n,

@@ -67,6 +67,42 @@ TEST(MeasuredCurve, BaselinesAndSpreadsAreTaken) {
   EXPECT_EQ(curve.step_deviation, 0.03);
 }
 
+ResultSet shards_of(const std::string& shard, const std::string& model) {
+  ResultSet set = result_set("a", {launch(100, 1), launch(150, 2)});
+  for (MeasuredLaunch& one : set.launches) {
+    one.keys["shard"] = shard;
+    one.keys["model"] = model;
+    one.keys["bucket_mb"] = 0.25;
+  }
+  return set;
+}
+
+TEST(MeasuredCurve, ShardsArePlannedAsByADryRun) {
+  EXPECT_FALSE(curve_of(shards_of("none", "llama_tiny")).buckets.shard.divides);
+  const MeasuredCurve first = curve_of(shards_of("optimizer", "llama_tiny"));
+  EXPECT_EQ(*first.shard, "optimizer");
+  EXPECT_TRUE(first.buckets.shard.divides);
+  EXPECT_FALSE(first.buckets.shard.after_passes);
+  EXPECT_EQ(first.buckets.shard.kept_bytes, 4 * 500'352);
+  EXPECT_EQ(first.buckets.shard.blocks, 0);
+  ResultSet set = shards_of("parameters", "llama_tiny");
+  for (MeasuredLaunch& one : set.launches) {
+    one.keys["precision"] = "bf16";
+    one.keys["micro_batch_size"] = 2;
+  }
+  const ShardPlan third = curve_of(set).buckets.shard;
+  EXPECT_TRUE(third.after_passes);
+  EXPECT_EQ(third.micro_batch, 2);
+  EXPECT_EQ(third.kept_bytes, 2 * (500'352 - 2 * 184'320));
+  EXPECT_EQ(third.blocks, 2);
+  EXPECT_EQ(third.block_bytes, 2 * 184'320);
+  EXPECT_DOUBLE_EQ(third.block_share, 184'320. / 500'352);
+  EXPECT_EQ(third.early_share, 0);  // its head is the table, which is ready last
+  const ShardPlan untied = curve_of(shards_of("parameters", "llama_125m")).buckets.shard;
+  EXPECT_NEAR(untied.early_share, 0.5, 0.01);
+  EXPECT_EQ(curve_of(shards_of("parameters", "resnet18")).buckets.shard.blocks, 0);
+}
+
 std::string refusal(const ResultSet& set) {
   try {
     curve_of(set);
@@ -82,6 +118,9 @@ TEST(MeasuredCurve, UnlikeLaunchesAreRefused) {
   ResultSet mixed = result_set("a", {launch(100, 1), launch(150, 2)});
   mixed.launches[1].keys["scaling"] = "strong";
   EXPECT_THAT(refusal(mixed), HasSubstr("differ in scaling"));
+  ResultSet shards = shards_of("optimizer", "llama_tiny");
+  shards.launches[1].keys["shard"] = "none";
+  EXPECT_THAT(refusal(shards), HasSubstr("differ in shard (optimizer; none)"));
   ResultSet unknown = result_set("a", {launch(100, 1), launch(150, 2)});
   for (MeasuredLaunch& one : unknown.launches) one.keys["model"] = "resnet1";
   EXPECT_THAT(refusal(unknown), HasSubstr("no facts about the model resnet1"));

@@ -47,6 +47,18 @@ TEST(ModelFit, PredictsTheCurveThatMadeIt) {
   EXPECT_GT(step.band.hi, made);
 }
 
+TEST(ModelFit, PredictsTheShardedCurveThatMadeIt) {
+  const auto curve =
+      test::curve_from(test::truth(), {1, 2, 4, 8, 64}, Hiding::backward, test::blocks_of_ten());
+  FitQuestions questions;
+  questions.fit_ranks = {1, 2, 4, 8};
+  const Predicted step = predict_step(fit_model(curve, questions), {32, curve.buckets}, 64);
+  const double made = curve.points.back().step_seconds[0];
+  EXPECT_NEAR(step.value, made, 0.04 * made);
+  EXPECT_LT(step.band.lo, made);
+  EXPECT_GT(step.band.hi, made);
+}
+
 TEST(ModelFit, IsTheSameTwice) {
   const auto curve = test::curve_from(test::truth(), {1, 2, 4});
   const StepWork work{32, curve.buckets};
@@ -121,6 +133,26 @@ TEST(ModelFit, OneRankCountIsRefused) {
   EXPECT_THAT(refusal(test::curve_from(test::truth(), {4})), HasSubstr("says nothing of scaling"));
   EXPECT_THAT(refusal(curve, {2}), HasSubstr("says nothing of scaling"));
   EXPECT_THAT(refusal(curve, {1, 3}), HasSubstr("no point of 3 ranks; it has 1, 2, 4"));
+}
+
+TEST(ModelFit, ShardsHaveNoTrees) {
+  const auto curve =
+      test::curve_from(test::truth(), {1, 2, 4}, Hiding::backward, test::blocks_of_ten());
+  FitQuestions questions;
+  for (const Allreduce algorithm : {Allreduce::tree, Allreduce::doubling}) {
+    questions.algorithm = algorithm;
+    try {
+      fit_model(curve, questions);
+      ADD_FAILURE() << to_string(algorithm);
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(
+          error.what(),
+          testing::AllOf(HasSubstr("--algorithm " + to_string(algorithm) + ": made.json"),
+                         HasSubstr("--shard parameters"), HasSubstr("auto, ring or hierarchical")));
+    }
+  }
+  questions.algorithm = Allreduce::hierarchical;
+  EXPECT_FALSE(fit_model(curve, questions).draws.empty());
 }
 
 }  // namespace

@@ -46,6 +46,24 @@ TEST(Projection, NumbersOfAPointBelongTogether) {
   }
 }
 
+TEST(Projection, CollectivesAreThePartsOfCommunication) {
+  for (const ShardPlan& shard : {ShardPlan{}, test::blocks_of_ten()}) {
+    const auto curve = test::curve_from(test::truth(), {1, 2, 4}, Hiding::backward, shard);
+    for (const ProjectedPoint& point : projected(curve, at({1, 2, 64})).points) {
+      EXPECT_EQ(point.collectives->front().collective,
+                shard.divides ? "reduce_scatter" : "allreduce");
+      double seconds = 0, exposed = 0;
+      for (const auto& one : *point.collectives) {
+        EXPECT_EQ(one.seconds > 0, point.ranks > 1);
+        seconds += one.seconds;
+        exposed += one.exposed_seconds;
+      }
+      EXPECT_NEAR(seconds, point.communication_seconds, 1e-12);
+      EXPECT_NEAR(exposed, point.exposed_seconds, 1e-12);
+    }
+  }
+}
+
 TEST(Projection, StepsOnlyGetLongerWithRanks) {
   const auto curve = test::curve_from(test::truth(), {1, 2, 4});
   double before = 0;
