@@ -115,10 +115,11 @@ std::vector<CollectivePlan> whole_collectives(const ResolvedConfig& config, cons
   return plans;
 }
 
-/// What --shard changes in a plan of whole tensors. Of a bucket in a 2-byte type that arrives in
-/// blocks, each rank keeps the fp32 masters of its own block.
-void divide(PointPlan& plan, const ResolvedConfig& config, const ModelFacts& facts) {
-  const std::int64_t n = plan.ranks, whole = plan.weight_bytes, bucket = bucket_bytes(config);
+/// What --shard changes in a plan of whole tensors, in groups of `n` ranks. Of a bucket in a 2-byte
+/// type that arrives in blocks, each rank keeps the fp32 masters of its own block.
+void divide(PointPlan& plan, const ResolvedConfig& config, const ModelFacts& facts,
+            std::int64_t n) {
+  const std::int64_t whole = plan.weight_bytes, bucket = bucket_bytes(config);
   const bool by_blocks = config.shard == Shard::parameters;
   const std::int64_t block = std::max<std::int64_t>(facts.block_parameters, 1);
   const ShardTraffic traffic =
@@ -142,11 +143,13 @@ void divide(PointPlan& plan, const ResolvedConfig& config, const ModelFacts& fac
     plan.gathered_bytes =
         traffic.kept_bytes + std::min<std::int64_t>(traffic.blocks, 3) * traffic.weight_block_bytes;
   plan.collectives = {traffic.sums, traffic.weights};
+  for (CollectivePlan& one : plan.collectives) one.wire_bytes = ring_allgather_bytes(one.bytes, n);
+  const std::int64_t own = payload_of(config, whole) / n;
+  if (const std::int64_t groups = plan.ranks / n; groups > 1)
+    plan.collectives.push_back(
+        {Collective::allreduce, traffic.buckets, own, ring_allreduce_bytes(own, groups)});
   plan.wire_bytes_per_step = 0;
-  for (CollectivePlan& one : plan.collectives) {
-    one.wire_bytes = ring_allgather_bytes(one.bytes, n);
-    plan.wire_bytes_per_step += one.wire_bytes;
-  }
+  for (const CollectivePlan& one : plan.collectives) plan.wire_bytes_per_step += one.wire_bytes;
 }
 
 Json collective_json(const CollectivePlan& plan) {
@@ -205,8 +208,8 @@ ShardTraffic shard_traffic(const ModelFacts& facts, const ShardTerms& terms) {
   traffic.kept_messages = traffic.buckets - traffic.blocks;
   traffic.kept_bytes =
       terms.weight_bytes * facts.parameters - traffic.blocks * traffic.weight_block_bytes;
-  // The last block stays from the forward pass to the backward pass.
-  const std::int64_t again = by_blocks ? passes * (2 * facts.blocks - 1) : 0;
+  // The last block stays from a forward to a backward pass, the first one until the next pass.
+  const std::int64_t again = by_blocks ? 2 * passes * (facts.blocks - 1) + 1 : 0;
   traffic.weights = {Collective::allgather, traffic.kept_messages + again,
                      traffic.kept_bytes + again * traffic.weight_block_bytes, 0};
   return traffic;
@@ -271,8 +274,8 @@ PointPlan plan_point(const ResolvedConfig& config, std::int64_t ranks, bool keep
   plan.activation_bytes = activation_bytes(config, facts, plan.batch.micro_batch_size);
   plan.embedding = embedding_of(config, facts, plan.batch, ranks);
   plan.wire_bytes_per_step = wire_bytes(config, plan);
-  if (config.shard != Shard::none && ranks > 1)
-    divide(plan, config, facts);
+  if (const std::int64_t divided = ranks_of_shards(config, ranks); divided > 1)
+    divide(plan, config, facts, divided);
   else if (ranks > 1)
     plan.collectives = whole_collectives(config, plan);
   if (config.device_memory)

@@ -104,6 +104,19 @@ std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, RankGroup
   throw CommError("communicator 'auto' must be resolved before a communicator is made");
 }
 
+std::unique_ptr<Communicator> make_shard_communicator(CommunicatorKind kind, RankGroup& group,
+                                                      int cuda_device, WireDtype wire, int ranks) {
+  if (ranks == 1 || ranks == group.size() || kind == CommunicatorKind::none)
+    return make_communicator(kind, group, cuda_device, wire);
+  RankGroup own = *group.split(group.rank() / ranks);
+  RankGroup same_place = *group.split(group.rank() % ranks);
+  std::unique_ptr<Communicator> communicator;
+  // A group that fails tells the others, which would wait for its ranks in the second one.
+  group.agree_on([&] { communicator = make_communicator(kind, own, cuda_device, wire); });
+  communicator->set_replicas(make_communicator(kind, same_place, cuda_device, wire));
+  return communicator;
+}
+
 CommunicatorKind resolve_communicator(CommunicatorKind kind, bool cuda, int world_size) {
   if (kind != CommunicatorKind::automatic) return kind;
   if (world_size <= 1) return CommunicatorKind::none;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "comm/rank_group.hpp"
@@ -81,6 +82,10 @@ class Communicator {
   int size() const { return traits_.size; }
   WireDtype wire_dtype() const { return traits_.wire_dtype; }
   bool moves_data() const { return traits_.moves_data; }
+  /// Where these ranks are one group of --shard_ranks: the communicator of this rank and those that
+  /// have its place in the other groups, else null.
+  Communicator* replicas() const { return replicas_.get(); }
+  void set_replicas(std::unique_ptr<Communicator> replicas) { replicas_ = std::move(replicas); }
   /// Returns the bytes of `buffer` as it is sent.
   std::int64_t payload_bytes(const Buffer& buffer) const;
 
@@ -106,6 +111,7 @@ class Communicator {
 
  private:
   CommunicatorTraits traits_;
+  std::unique_ptr<Communicator> replicas_;
 };
 
 /// A communicator whose operations run beside the computation, so that their order and their times
@@ -157,6 +163,12 @@ AsynchronousCommunicator& asynchronous(Communicator& communicator);
 /// this build or machine.
 std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, RankGroup& group,
                                                 int cuda_device, WireDtype wire = WireDtype::fp32);
+
+/// Makes the communicator of this rank's group of `ranks` consecutive ones, with replicas(), for
+/// ranks_of_shards(). Where that is one rank or all, or `kind` is none: make_communicator().
+/// `ranks` must divide the size of `group`, all of whose ranks make the call.
+std::unique_ptr<Communicator> make_shard_communicator(CommunicatorKind kind, RankGroup& group,
+                                                      int cuda_device, WireDtype wire, int ranks);
 
 /// Resolves auto: nccl on cuda, mpi on cpu, none for one rank.
 CommunicatorKind resolve_communicator(CommunicatorKind kind, bool cuda, int world_size);

@@ -135,9 +135,16 @@ void check_reduce_scatter(Communicator& communicator, const Buffer& all, const B
   if (!communicator.moves_data()) return;
   fill(all, rank);
   asynchronous(communicator).start_reduce_scatter(all, mine, nullptr)->wait();
+  int contributors = communicator.size();
+  if (Communicator* const replicas = communicator.replicas()) {
+    replicas->allreduce(mine);
+    contributors *= replicas->size();
+  }
   if (corrupt) corrupt_one({mine});
-  compare(mine, static_cast<std::size_t>(rank) * mine.count,
-          fmt::format("reduce-scatter is wrong on rank {}", rank), communicator.size());
+  compare(mine, static_cast<std::size_t>(rank % communicator.size()) * mine.count,
+          fmt::format("reduce-scatter{} is wrong on rank {}",
+                      communicator.replicas() ? " with the allreduce between groups" : "", rank),
+          contributors);
 }
 
 void check_allgather(Communicator& communicator, const Buffer& mine, const Buffer& all,
@@ -147,8 +154,9 @@ void check_allgather(Communicator& communicator, const Buffer& mine, const Buffe
   asynchronous(communicator).start_allgather(mine, all, counts, nullptr)->wait();
   if (corrupt) corrupt_one({all});
   auto* data = static_cast<char*>(all.data);
+  const int first = rank - rank % communicator.size();
   for (std::size_t from = 0; from < counts.size(); ++from) {
-    compare_block({data, counts[from], all.type}, static_cast<int>(from), rank);
+    compare_block({data, counts[from], all.type}, first + static_cast<int>(from), rank);
     data += counts[from] * size_of(all.type);
   }
 }

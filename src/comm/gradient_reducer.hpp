@@ -78,13 +78,15 @@ class GradientReducer {
 void check_allreduce(Communicator& communicator, const std::vector<Buffer>& host_buckets, int rank,
                      bool corrupt);
 
-/// Runs the data check of a reduce-scatter, whose buffers are those of start_reduce_scatter().
+/// Runs the data check of a reduce-scatter, whose buffers are those of start_reduce_scatter(), and
+/// of the allreduce of what it brings over replicas(). `rank` counts over all groups.
 void check_reduce_scatter(Communicator& communicator, const Buffer& all, const Buffer& mine,
                           int rank, bool corrupt);
 
 /// Runs the data check of an allgather. `all` gets the blocks of all ranks, which may differ in
-/// length. Of this and the one above, buffers are in host memory, or in memory that `communicator`
-/// stages, and where no data is moved, the check passes.
+/// length. `rank` counts over all groups of --shard_ranks. Of this and the one above, buffers are
+/// in host memory, or in memory that `communicator` stages, and where no data is moved, the check
+/// passes.
 void check_allgather(Communicator& communicator, const Buffer& mine, const Buffer& all,
                      const std::vector<std::size_t>& counts, int rank, bool corrupt);
 

@@ -61,6 +61,7 @@ std::vector<CurveConfig> curves_of(const ResolvedConfig& config) {
     curve.precision = precision;
     curve.reducer = reducer;
     curve.shard = shard;
+    if (shard == Shard::none) curve.shard_ranks.reset();
     (by_rank ? curve.batch_size : curve.global_batch_size) = batch;
   };
   for (const std::string& model : whole(config.model, config.more_models))
@@ -146,8 +147,8 @@ namespace {
 /// The limit of a launch in seconds. A launch that hangs is ended by --timeout before.
 constexpr int kLongestLaunch = 1'000'000;
 
-/// The settings that are members of the plan itself.
-constexpr std::array kOfPlan{"ranks", "ranks_per_node", "launcher", "hostfile"};
+/// The settings that are members of the plan itself, or of those points alone that have them.
+constexpr std::array kOfPlan{"ranks", "ranks_per_node", "launcher", "hostfile", "shard_ranks"};
 
 bool is_one_of(const auto& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
@@ -190,6 +191,7 @@ Json points_of_curve(const CurveConfig& curve, const ResolvedConfig& family,
       if (key.listed && key.get(family).is_array()) point[key.name] = key.get(curve.config);
     if (curve.config.ranks_per_node)
       point["ranks_per_node"] = std::min(*curve.config.ranks_per_node, n);
+    if (curve.config.shard_ranks) point["shard_ranks"] = *curve.config.shard_ranks;
     points.push_back(point);
     if (n == 1 || !curve.config.baseline) continue;
     for (const LeaveOut part : left_out_in_turn(curve.config)) {

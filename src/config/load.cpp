@@ -441,6 +441,7 @@ void check_others(const Layers& layers, const ResolvedConfig& resolved, Command 
     given.model = curve.config.model;
     given.reducer = curve.config.reducer;
     given.shard = curve.config.shard;
+    given.shard_ranks = curve.config.shard_ranks;
     given.more_models.clear();
     given.more_reducers.clear();
     given.more_shards.clear();

@@ -2,6 +2,7 @@
 #include "config/run_config.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>
@@ -197,7 +198,20 @@ BatchPlan plan_batch(const RunConfig& config, std::int64_t world_size) {
     throw ConfigError(fmt::format(
         "the batch of a rank, {} of {} ranks, is not divisible by --micro_batch_size {}: {}", batch,
         world_size, plan.micro_batch_size, nearest_divisors(plan.micro_batch_size, batch)));
+  ranks_of_shards(config, world_size);
   return plan;
+}
+
+std::int64_t ranks_of_shards(const RunConfig& config, std::int64_t world_size) {
+  if (config.shard == Shard::none) return 1;
+  const std::int64_t ranks = std::min(config.shard_ranks.value_or(world_size), world_size);
+  if (world_size % ranks == 0) return ranks;
+  std::vector<std::int64_t> legal;
+  for (std::int64_t n = 1; n <= world_size; ++n)
+    if (world_size % n == 0) legal.push_back(n);
+  throw ConfigError(fmt::format(
+      "--shard_ranks {} does not divide {} ranks into equal groups: legal values are {}", ranks,
+      world_size, fmt::join(legal, ", ")));
 }
 
 std::vector<std::int64_t> shape_of(std::string_view text) {

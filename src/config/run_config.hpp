@@ -103,7 +103,12 @@ struct BatchPlan {
 
 /// Resolves weak or strong scaling for `world_size` ranks.
 /// Throws ConfigError with the nearest legal values where the keys are inconsistent or not
-/// divisible.
+/// divisible, which also holds for ranks_of_shards().
 BatchPlan plan_batch(const RunConfig& config, std::int64_t world_size);
+
+/// Returns among how many of `world_size` ranks --shard divides, in groups of consecutive ones; 1:
+/// nothing is divided. Throws ConfigError with the legal values where --shard_ranks is less than
+/// `world_size` and does not divide it.
+std::int64_t ranks_of_shards(const RunConfig& config, std::int64_t world_size);
 
 }  // namespace scalemark

@@ -115,6 +115,13 @@ void Communication::describe(Fields& fields) {
       .one_of({"none", "optimizer", "gradients", "parameters"})
       .since(11);
   fields
+      .add("shard_ranks", &Communication::shard_ranks,
+           "consecutive ranks among which it is divided; between such groups it is replicated: "
+           "`--shard_ranks`")
+      .at_least(1)
+      .since(11)
+      .otherwise("nothing is divided");
+  fields
       .add("bucket_mb", &Communication::bucket_mb,
            "size at which a bucket of gradients is closed: `--bucket_mb`, or what the device takes "
            "without it")

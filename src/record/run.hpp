@@ -47,6 +47,7 @@ struct Communication {
   Known<std::string> transport, algorithm;
   std::string reducer, wire_dtype, overlap;
   Known<std::string> shard;
+  Known<std::int64_t> shard_ranks;
   Known<double> bucket_mb;
   std::int64_t bytes_per_step = 0, wire_bytes_per_step = 0;
   Known<double> nic_bytes_per_step;

@@ -55,6 +55,7 @@ std::string curve_text(const CurvePlan& plan) {
   for (const PointPlan& point : plan.points) rows.push_back(row(point));
   std::string sharding;
   if (config.shard != Shard::none) sharding += ", shard " + to_string(config.shard);
+  if (config.shard_ranks) sharding += fmt::format(" in groups of {} ranks", *config.shard_ranks);
   if (config.recompute != Recompute::none) sharding += ", recompute " + to_string(config.recompute);
   return fmt::format(
       "{} of {}, {}, {} kernels{}, {}{}\n\n{}\nOf one rank: batch in {}, activations of one "

@@ -98,10 +98,14 @@ Known<std::vector<record::CollectiveCost>> collectives_of(
       cost->wait_seconds += share * samples.wait_seconds;
     }
   if (costs.empty()) return Unknown{"the communicator does not tell collectives apart"};
+  const std::int64_t divided = communication.shard_ranks ? *communication.shard_ranks : 1;
+  // What is divided is scattered and gathered within groups, and summed between them.
+  const std::int64_t between = facts.world_size / divided;
+  const std::int64_t within = divided == 1 ? facts.world_size : divided;
   for (record::CollectiveCost& cost : costs) {
-    const double passes = cost.collective == "allreduce" ? 2 : 1;
-    cost.wire_bytes_per_step =
-        passes * cost.bytes_per_step * (facts.world_size - 1) / facts.world_size;
+    const bool sums = cost.collective == "allreduce";
+    const auto ranks = static_cast<double>(sums ? between : within);
+    cost.wire_bytes_per_step = (sums ? 2 : 1) * cost.bytes_per_step * (ranks - 1) / ranks;
   }
   return costs;
 }
@@ -155,6 +159,8 @@ record::Communication communication_of(const ResolvedConfig& config, const RunFa
   communication.wire_dtype = facts.wire_dtype;
   communication.overlap = to_string(*config.overlap);
   communication.shard = to_string(config.shard);
+  if (config.shard != Shard::none)
+    communication.shard_ranks = ranks_of_shards(config, facts.world_size);
   communication.bucket_mb = config.bucket_mb.value_or(default_bucket_mb(facts.device == "cuda"));
   communication.bytes_per_step = facts.bytes_per_step + rows.bytes;
   communication.wire_bytes_per_step = facts.wire_bytes_per_step + rows.wire_bytes;

@@ -48,6 +48,14 @@ void prepare(Session& session, Trainer& trainer, RunGroup& group) {
   group.data_checked = true;
 }
 
+/// Returns what a rank sends to sum `bytes` of values over all ranks, within and between groups of
+/// --shard_ranks.
+std::int64_t wire_bytes_of_sum(const Communicator& communicator, std::int64_t bytes) {
+  const std::int64_t within = communicator.wire_bytes(bytes);
+  const Communicator* between = communicator.replicas();
+  return between ? within + between->wire_bytes(bytes / communicator.size()) : within;
+}
+
 EmbeddingFacts embedding_facts(const ResolvedConfig& config, Trainer& trainer,
                                const Communicator& communicator) {
   const bool converted = config.embedding_gradients == EmbeddingGradients::sparse_as_dense;
@@ -62,10 +70,20 @@ EmbeddingFacts embedding_facts(const ResolvedConfig& config, Trainer& trainer,
     const std::int64_t elements = rows.table.rows * rows.table.width;
     const auto share = static_cast<double>(elements) / static_cast<double>(bucket.count);
     facts.reduced_bytes += 4 * elements;
-    facts.reduced_wire_bytes += std::llround(
-        share * static_cast<double>(communicator.wire_bytes(communicator.payload_bytes(bucket))));
+    facts.reduced_wire_bytes +=
+        std::llround(share * static_cast<double>(wire_bytes_of_sum(
+                                 communicator, communicator.payload_bytes(bucket))));
   }
   return facts;
+}
+
+/// Names what carries the bytes within groups of --shard_ranks and between them, where that
+/// differs.
+std::string transport_of(const Communicator& communicator) {
+  const std::string within = communicator.transport();
+  const std::string between =
+      communicator.replicas() ? communicator.replicas()->transport() : within;
+  return within == between ? within : fmt::format("{}, between groups {}", within, between);
 }
 
 RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& group,
@@ -81,7 +99,7 @@ RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& gro
   facts.device_name = session.device->name();
   facts.communicator = group.communicator->name();
   facts.wire_dtype = to_string(group.communicator->wire_dtype());
-  facts.transport = group.communicator->transport();
+  facts.transport = transport_of(*group.communicator);
   facts.algorithm = group.communicator->algorithm();
   facts.allocator = allocator_name();
   facts.precision_native = session.device->native(config.precision);
@@ -209,7 +227,9 @@ RunGroup make_run_group(Session& session, RankGroup ranks, const MeasuredConfig&
     if (!baseline && config.reducer == Reducer::c10d)
       group.communicator = make_c10d_communicator(group.ranks, cuda_device);
     else
-      group.communicator = make_communicator(kind, group.ranks, cuda_device, config.wire_dtype);
+      group.communicator =
+          make_shard_communicator(kind, group.ranks, cuda_device, config.wire_dtype,
+                                  static_cast<int>(ranks_of_shards(config, group.ranks.size())));
   });
   warn_of_tcp_within_host(session, group);
   return group;

@@ -2,7 +2,9 @@
 // and compared on the host and copied to the buffers for each allreduce.
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
+#include <utility>
 
 #include "comm/gradient_reducer.hpp"
 #include "train/trainer_impl.hpp"
@@ -15,11 +17,9 @@ namespace {
 class DeviceStagedCommunicator : public AsynchronousCommunicator {
  public:
   DeviceStagedCommunicator(Communicator& inner, DeviceBackend& device)
-      : AsynchronousCommunicator({inner.name(), inner.size(), WireDtype::fp32, inner.moves_data()}),
-        inner_(inner),
-        device_(device) {}
+      : DeviceStagedCommunicator(inner, device, std::make_shared<Pairs>()) {}
   void pair(const at::Tensor& host, const at::Tensor& on_device) {
-    pairs_[host.data_ptr()] = {host, on_device};
+    (*pairs_)[host.data_ptr()] = {host, on_device};
   }
 
   std::string algorithm() const override { return inner_.algorithm(); }
@@ -45,11 +45,24 @@ class DeviceStagedCommunicator : public AsynchronousCommunicator {
   }
 
  private:
+  using Pairs = std::map<void*, std::pair<at::Tensor, at::Tensor>>;
+
+  /// The replicas of `inner` get the same pairs.
+  DeviceStagedCommunicator(Communicator& inner, DeviceBackend& device, std::shared_ptr<Pairs> pairs)
+      : AsynchronousCommunicator({inner.name(), inner.size(), WireDtype::fp32, inner.moves_data()}),
+        inner_(inner),
+        device_(device),
+        pairs_(std::move(pairs)) {
+    if (Communicator* const replicas = inner.replicas())
+      set_replicas(
+          std::unique_ptr<Communicator>(new DeviceStagedCommunicator(*replicas, device, pairs_)));
+  }
+
   /// Runs an operation on the device's buffers: copies in what is sent, and out what has come.
   template <typename F>
   std::unique_ptr<Pending> on_device(const Buffer& sent, const Buffer& received, F run) {
-    const auto& [host_sent, device_sent] = pairs_.at(sent.data);
-    const auto& [host_received, device_received] = pairs_.at(received.data);
+    const auto& [host_sent, device_sent] = pairs_->at(sent.data);
+    const auto& [host_received, device_received] = pairs_->at(received.data);
     device_sent.copy_(host_sent);
     run(Buffer{device_sent.data_ptr(), sent.count, sent.type},
         Buffer{device_received.data_ptr(), received.count, received.type});
@@ -59,7 +72,7 @@ class DeviceStagedCommunicator : public AsynchronousCommunicator {
 
   Communicator& inner_;
   DeviceBackend& device_;
-  std::map<void*, std::pair<at::Tensor, at::Tensor>> pairs_;  ///< host, device; by host address
+  std::shared_ptr<Pairs> pairs_;  ///< host, device; by host address
 };
 
 /// Checks gathers of blocks in the form of table rows: their indices and their elements, with

@@ -61,7 +61,7 @@ struct Bucket {
 /// Says among how many ranks buckets are divided, and how.
 struct Division {
   Shard shard = Shard::none;
-  int ranks = 1, rank = 0;
+  int ranks = 1, rank = 0;  ///< of this rank's group of --shard_ranks
   bool divides() const { return shard != Shard::none; }
   /// Whether whole gradients, or whole weights, exist only while they are in use.
   bool frees_gradients() const { return shard == Shard::gradients || frees_weights(); }

@@ -1,6 +1,7 @@
-// Implements the reducer of --shard: reduce-scatters gradients, and gathers weights before layers
-// use them. All of it is started in an order that the network decides, which is the same on all
-// ranks.
+// Implements the reducer of --shard: reduce-scatters gradients, sums the own block over the groups
+// of
+// --shard_ranks, and gathers weights before layers use them. What runs on one communicator is
+// started in an order that the network decides, which is the same on all ranks.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -68,6 +69,7 @@ class ShardedReducer : public StepReducer {
         device_(trainer.device),
         communicator_(communicator),
         asynchronous_(dynamic_cast<AsynchronousCommunicator*>(&communicator)),
+        replicas_(communicator.replicas()),
         left_out_(collective_of(trainer.config.leave_out)),
         overlaps_(trainer.config.overlap != Overlap::none),
         parts_(buckets().size()),
@@ -99,11 +101,13 @@ class ShardedReducer : public StepReducer {
   void begin_pass(bool first, bool last) override {
     if (first) {
       if (asynchronous_) asynchronous_->begin_step(device_.stream());
+      if (replicas_) asynchronous(*replicas_).begin_step(device_.stream());
       traffic_ = {};
     } else {
       end_pass();
     }
     adds_ = !first;
+    is_last_ = last;
     const bool whole_pass = division().frees_gradients();
     parameters_->begin_pass(first || whole_pass, last || whole_pass);
     for (std::size_t i = 0; i < parts_.size(); ++i)
@@ -117,8 +121,11 @@ class ShardedReducer : public StepReducer {
   void finalize(const std::function<void(std::size_t)>& on_sum) override {
     check_full();
     while (next_ < parts_.size()) start_sum(next_++);
+    if (replicas_)  // those of the last buckets run beside each other
+      for (std::size_t i = 0; i < parts_.size(); ++i) complete_sum(i);
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       complete_sum(i);
+      complete_total(i);
       if (division().frees_weights() && buckets()[i].block >= 0) release(i);
       if (on_sum) on_sum(i);
     }
@@ -159,8 +166,8 @@ class ShardedReducer : public StepReducer {
     bool present = false;  ///< `whole.weights` holds the current weights
     bool writes = false;   ///< `whole.gradients` has memory, and zeros for padding
     std::vector<std::array<std::int64_t, 2>> gaps = {};  ///< that padding
-    std::unique_ptr<Pending> sum, gather;                ///< null: not in flight
-    at::Tensor more;  ///< [count], where a sum of a later pass arrives
+    std::unique_ptr<Pending> sum, total, gather;  ///< null: not in flight; total: over all groups
+    at::Tensor more;                              ///< [count], where a sum of a later pass arrives
   };
 
   const Division& division() const { return parameters_->division(); }
@@ -184,6 +191,7 @@ class ShardedReducer : public StepReducer {
       throw CommError("bucket " + std::to_string(i) + " got more gradients than it has");
     if (!overlaps_) return;
     while (next_ < parts_.size() && parts_[next_].missing == 0) start_sum(next_++);
+    if (replicas_) complete_arrived();
   }
 
   void check_full() const {
@@ -193,10 +201,14 @@ class ShardedReducer : public StepReducer {
         throw CommError("bucket " + std::to_string(i) + " lacks gradients at the end of the step");
   }
 
-  void count(std::int64_t bytes) {
+  void count(std::int64_t bytes, std::int64_t wire_bytes) {
     traffic_.bytes += bytes;
-    traffic_.wire_bytes += ring_allgather_bytes(bytes, communicator_.size());
+    traffic_.wire_bytes += wire_bytes;
     ++traffic_.messages;
+  }
+  /// Counts a reduce-scatter or an allgather, whose bytes are those of all blocks.
+  void count_blocks(std::int64_t bytes) {
+    count(bytes, ring_allgather_bytes(bytes, communicator_.size()));
   }
 
   void start_sum(std::size_t i) {
@@ -209,14 +221,21 @@ class ShardedReducer : public StepReducer {
     if (AsynchronousCommunicator* carrier = carrier_of(Collective::reduce_scatter)) {
       const Buffer all = buffer_of(bucket.whole.gradients);
       part.sum = carrier->start_reduce_scatter(all, buffer_of(mine), device_.stream());
-      count(communicator_.payload_bytes(all));
+      count_blocks(communicator_.payload_bytes(all));
     } else {  // without it a rank has its own gradients alone
       at::Tensor(mine).copy_(own_block(bucket, bucket.whole.gradients));
       part.sum = completed_operation();
     }
-    if (!division().frees_gradients()) return;
-    // Two sums at most hold their gradients at a time.
-    for (std::size_t before = 0; before + 1 < i; ++before) complete_sum(before);
+    // Two sums at most hold their gradients at a time. A device that works behind the host does not
+    // tell which have arrived, so that there those before them go on to the other groups here.
+    if (division().frees_gradients() || (replicas_ && device_.works_behind_host()))
+      for (std::size_t before = 0; before + 1 < i; ++before) complete_sum(before);
+  }
+
+  /// Completes the sums that have arrived, up to the first one that has not.
+  void complete_arrived() {
+    for (std::size_t i = 0; i < next_ && (!parts_[i].sum || parts_[i].sum->is_complete()); ++i)
+      complete_sum(i);
   }
 
   void complete_sum(std::size_t i) {
@@ -229,6 +248,22 @@ class ShardedReducer : public StepReducer {
     if (adds_ && division().frees_gradients()) bucket.gradients.add_(part.more);
     part.writes = false;
     if (division().frees_gradients()) hold_memory(bucket.whole.gradients, false);
+    if (replicas_ && is_last_) start_total(i);
+  }
+
+  /// Sums the own block over the other groups. Buckets come here in their order.
+  void start_total(std::size_t i) {
+    const Buffer mine = buffer_of(buckets()[i].gradients);
+    parts_[i].total = replicas_->start_allreduce(mine, device_.stream());
+    const std::int64_t bytes = replicas_->payload_bytes(mine);
+    count(bytes, replicas_->wire_bytes(bytes));
+  }
+
+  void complete_total(std::size_t i) {
+    if (!parts_[i].total) return;
+    const std::int64_t bytes = replicas_->payload_bytes(buffer_of(buckets()[i].gradients));
+    wait(std::exchange(parts_[i].total, nullptr),
+         {false, static_cast<int>(i), bytes, Collective::allreduce});
   }
 
   /// Ends a pass after which others of the step follow.
@@ -254,7 +289,7 @@ class ShardedReducer : public StepReducer {
                                             static_cast<std::size_t>(bucket.count));
       part.gather = carrier->start_allgather(buffer_of(sent_of(bucket)), buffer_of(whole), counts,
                                              device_.stream());
-      count(static_cast<std::int64_t>(whole.nbytes()));
+      count_blocks(static_cast<std::int64_t>(whole.nbytes()));
     } else {
       // Without it all ranks' blocks are this rank's, written as a gather writes them.
       if (division().frees_weights())
@@ -321,6 +356,7 @@ class ShardedReducer : public StepReducer {
   DeviceBackend& device_;
   Communicator& communicator_;
   AsynchronousCommunicator* asynchronous_;  ///< the same; null: it moves nothing
+  Communicator* replicas_;                  ///< of the same block in other groups; null: none
   std::optional<Collective> left_out_;      ///< that is not done: --leave_out
   bool overlaps_;
   std::vector<Part> parts_;         ///< by bucket
@@ -328,6 +364,7 @@ class ShardedReducer : public StepReducer {
   std::vector<int> of_block_;       ///< bucket by block of the network; -1: it has none
   std::size_t next_ = 0;            ///< the first bucket whose sum has not started
   bool adds_ = false;               ///< this pass is not the first one of the step
+  bool is_last_ = true;             ///< it is the last one, whose sums go to the other groups
   bool pass_is_open_ = false;       ///< it has sums that were not completed
   StepTraffic traffic_, sent_;      ///< of this step so far, and of the last one
   std::function<void(bool)> on_wait_;

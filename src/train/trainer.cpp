@@ -99,8 +99,9 @@ std::vector<int> agreed_order(Model& model, at::Device device, RankGroup& group)
 
 /// A single rank has nothing to divide.
 Division division_of(const ResolvedConfig& config, const RankGroup& group) {
-  if (group.size() == 1 || config.shard == Shard::none) return {};
-  return {config.shard, group.size(), group.rank()};
+  const auto ranks = static_cast<int>(ranks_of_shards(config, group.size()));
+  if (ranks == 1) return {};
+  return {config.shard, ranks, group.rank() % ranks};
 }
 
 }  // namespace

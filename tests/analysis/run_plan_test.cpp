@@ -181,6 +181,34 @@ TEST(DryRun, ImagesHaveNoEmbeddings) {
   EXPECT_THAT(plan_text(RunConfig{}, {4}, false), HasSubstr("none"));
 }
 
+/// 8 B parameters on 64 ranks in groups of 8: memory of 8 ranks, and a sum between the groups.
+TEST(DryRun, GroupsHoldWhatTheirRanksDivide) {
+  RunConfig config;
+  config.model = "llama3_8b";
+  config.precision = Precision::bf16;
+  config.shard = Shard::parameters;
+  const PointPlan eight = plan_point(config, 8, false);
+  config.shard_ranks = 8;
+  EXPECT_EQ(plan_point(config, 8, false).memory_bytes(), eight.memory_bytes());
+  EXPECT_EQ(plan_point(config, 4, false).collectives.size(), 2u);  // divided among all four
+  const PointPlan many = plan_point(config, 64, false);
+  EXPECT_EQ(many.memory_bytes(), eight.memory_bytes());
+  ASSERT_EQ(many.collectives.size(), 3u);
+  for (std::size_t i = 0; i < 2; ++i)
+    EXPECT_EQ(many.collectives[i].wire_bytes, eight.collectives[i].wire_bytes);
+  const CollectivePlan& between = many.collectives[2];
+  EXPECT_EQ(between.collective, Collective::allreduce);
+  EXPECT_EQ(between.messages, many.collectives[0].messages);
+  EXPECT_EQ(between.bytes, many.weight_bytes);
+  EXPECT_EQ(between.wire_bytes, 2 * 7 * between.bytes / 8);
+  EXPECT_EQ(many.wire_bytes_per_step, eight.wire_bytes_per_step + between.wire_bytes);
+  EXPECT_THAT(plan_text(config, {64}, false), HasSubstr("shard parameters in groups of 8 ranks"));
+  config.shard_ranks = 1;
+  EXPECT_EQ(plan_point(config, 4, false).collectives.size(), 1u);
+  config.shard_ranks = 5;
+  EXPECT_THAT(refusal([&] { plan_point(config, 64, false); }), HasSubstr("1, 2, 4, 8"));
+}
+
 TEST(DryRun, RefusesWhatDoesNotDivide) {
   EXPECT_THAT(refusal([] { plan_point(study(), 3, false); }),
               ::testing::AllOf(HasSubstr("819072 and 819264"), HasSubstr("3 ranks")));

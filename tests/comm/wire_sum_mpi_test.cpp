@@ -124,6 +124,34 @@ TEST(ReduceScatter, TheDataCheckFindsAWrongElement) {
       CommError);
 }
 
+/// The data check of a group of ranks and its replicas.
+void check_groups(Communicator& communicator, bool corrupt) {
+  const auto ranks = static_cast<std::size_t>(communicator.size());
+  std::vector<float> mine(1000), all(mine.size() * ranks);
+  check_reduce_scatter(communicator, buffer_of(all), buffer_of(mine), world().rank(), corrupt);
+  check_allgather(communicator, buffer_of(mine), buffer_of(all),
+                  std::vector<std::size_t>(ranks, mine.size()), world().rank(), false);
+}
+
+TEST(ReduceScatter, TheDataCheckCoversGroupsAndWhatIsBetweenThem) {
+  constexpr auto kMpi = CommunicatorKind::mpi;
+  for (int ranks = 1; ranks <= world().size(); ++ranks) {
+    if (world().size() % ranks != 0) continue;
+    for (const auto wire : {WireDtype::fp32, WireDtype::bf16}) {
+      const auto groups = make_shard_communicator(kMpi, world(), -1, wire, ranks);
+      const bool several = ranks > 1 && ranks < world().size();
+      ASSERT_EQ(groups->replicas() != nullptr, several);
+      EXPECT_EQ(groups->size(), several ? ranks : world().size());
+      check_groups(*groups, false);
+      EXPECT_THROW(check_groups(*groups, true), CommError);
+      if (!several) continue;
+      EXPECT_EQ(groups->replicas()->size(), world().size() / ranks);
+      groups->set_replicas(make_communicator(kMpi, world(), -1, wire));  // other ranks' blocks too
+      EXPECT_THROW(check_groups(*groups, false), CommError);
+    }
+  }
+}
+
 TEST(ReduceScatter, BlocksThatDoNotFitAreRefused) {
   const auto communicator = mpi(WireDtype::fp32);
   std::vector<float> mine(10), all(10 * static_cast<std::size_t>(world().size()) + 1);

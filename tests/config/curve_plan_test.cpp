@@ -54,6 +54,15 @@ TEST(CurvePlan, NodesAreFilledAsTheCurveAsks) {
   EXPECT_EQ(plan.points[2].launch.ranks_per_node, 2);
 }
 
+TEST(CurvePlan, GroupsAreOfCurvesThatDivide) {
+  const SweepPlan plan = plan_of(
+      {"--model=smallnet", "--shard=none,parameters", "--shard_ranks=2", "--nobaseline"}, {4});
+  ASSERT_THAT(titles(plan),
+              ElementsAre("ranks=4 shard=none", "ranks=4 shard=parameters shard_ranks=2"));
+  EXPECT_FALSE(plan.points[0].config.shard_ranks);
+  EXPECT_EQ(plan.points[1].config.shard_ranks, 2);
+}
+
 TEST(CurvePlan, OutputIsNotItsLaunches) {
   const SweepPlan plan = plan_of({"--model=trivial", "--output=c.json", "--json", "--label=x",
                                   "--repeat_unit=launch", "--resource=node"});

@@ -167,11 +167,12 @@ TEST(KeyTable, AKeyIsNamedInItsRowAlone) {
     for (const Key& key : all_keys())
       if (source.find('"' + key.name + '"') != source.npos) spelled.insert(key.name);
   }
-  EXPECT_EQ(spelled, (std::set<std::string>{"base_batch_size", "batch_size", "communicator",
-                                            "container", "container_program", "container_runtime",
-                                            "global_batch_size", "global_batch_tokens", "hostfile",
-                                            "launcher", "micro_batch_size", "precision", "ranks",
-                                            "ranks_per_node", "reducer", "repeats", "seed"}));
+  EXPECT_EQ(spelled,
+            (std::set<std::string>{"base_batch_size", "batch_size", "communicator", "container",
+                                   "container_program", "container_runtime", "global_batch_size",
+                                   "global_batch_tokens", "hostfile", "launcher",
+                                   "micro_batch_size", "precision", "ranks", "ranks_per_node",
+                                   "reducer", "repeats", "seed", "shard_ranks"}));
 }
 
 TEST(KeyDocs, TheSchemaIsThatOfTheTable) { expect_file(kSchema, config_schema().dump(2) + "\n"); }

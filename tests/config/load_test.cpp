@@ -368,6 +368,21 @@ TEST(Refusals, MeaninglessCombinations) {
               HasSubstr("28 and 32"));
 }
 
+TEST(Refusals, GroupsOfShardsDivideTheRanks) {
+  EXPECT_THAT(refused({"--shard_ranks=2"}),
+              HasSubstr("--shard optimizer, gradients or parameters"));
+  EXPECT_THAT(refused({"--shard=optimizer", "--shard_ranks=0"}), HasSubstr("1 to 1000000"));
+  EXPECT_THAT(refused({"--shard=optimizer", "--shard_ranks=3", "--ranks=4"}),
+              HasSubstr("legal values are 1, 2, 4"));
+  for (const char* shards : {"none,parameters", "parameters,none"}) {
+    const Words words{std::string("--shard=") + shards, "--shard_ranks=4", "--ranks=2,4,12"};
+    EXPECT_EQ(load_scale(words).config.shard_ranks, 4);
+    Words more = words;
+    more.back() += ",18";
+    EXPECT_THAT(refused(more, {}, Command::scale), HasSubstr("legal values are 1, 2, 3, 6, 9, 18"));
+  }
+}
+
 TEST(Help, NamesEveryFlagOfTheCommandAndNoOther) {
   for (const Command command : {Command::run, Command::scale, Command::infer, Command::preflight})
     for (const Key& key : all_keys()) {

@@ -51,6 +51,20 @@ TEST(BatchPlanning, RefusalsNameTheNearestLegalValues) {
   EXPECT_THAT(refusal([] { plan_batch(batches(4, {}), 0); }), HasSubstr("at least one rank"));
 }
 
+TEST(RanksOfShards, AreThoseOfAGroupAndDivideTheOthers) {
+  RunConfig config = batches(4, {});
+  EXPECT_EQ(ranks_of_shards(config, 8), 1);
+  config.shard = Shard::parameters;
+  EXPECT_EQ(ranks_of_shards(config, 8), 8);
+  config.shard_ranks = 4;
+  EXPECT_EQ(ranks_of_shards(config, 8), 4);
+  for (const std::int64_t fewer : {1, 2, 3, 4}) EXPECT_EQ(ranks_of_shards(config, fewer), fewer);
+  for (const auto& refused : {std::function([&] { ranks_of_shards(config, 6); }),
+                              std::function([&] { plan_batch(config, 6); })})
+    EXPECT_THAT(refusal(refused), AllOf(HasSubstr("--shard_ranks 4 does not divide 6 ranks"),
+                                        HasSubstr("1, 2, 3, 6")));
+}
+
 RunConfig tokens(std::int64_t count, std::optional<std::int64_t> micro = {}) {
   RunConfig config;
   config.model = "transformer_big";

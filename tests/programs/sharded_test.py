@@ -56,6 +56,37 @@ class Sharded(ProgramTest):
             self.assertEqual({kind["collective"], name}, {"reduce_scatter", "allgather"})
             self.assertEqual(kind["messages_per_step"], run["communication"]["messages_per_step"])
             self.assertAlmostEqual(one["exposed_seconds"], whole - run["step_seconds"]["mean"])
+    def test_groups_of_ranks_and_replicas(self):
+        """Two ranks divide, as all of the first point and as each of two groups of the second."""
+        self.run_program(*mpirun(4, SCALEMARK, "scale", *LLAMA, "--num_batches", "5", "--ranks", "1,2,4", "--repeats", "1",
+                                 "--shard", "none,parameters", "--shard_ranks", "2", "--output", "g.json"))
+        whole, curve = self.read("g-none.json"), self.read("g-parameters.json")
+        self.assertEqual([each["config"]["shard_ranks"]["value"] for each in (whole, curve)], [None, 2])
+        one, two, four = (self.read(point["repeats"][0]["path"]) for point in curve["points"])
+        self.assertEqual([run["communication"]["shard_ranks"] for run in (one, two, four)], [1, 2, 2])
+        for key in ("optimizer_state_bytes", "weight_bytes"):
+            self.assertEqual(two["memory"][key], four["memory"][key])
+            self.assertLess(two["memory"][key], 0.51 * one["memory"][key])
+        plain, hybrid = ({each["collective"]: each for each in run["communication"]["collectives"]} for run in (two, four))
+        self.assertEqual(set(plain), {"allgather", "reduce_scatter"})
+        self.assertEqual(set(hybrid), {"allgather", "reduce_scatter", "allreduce"})
+        for kind in plain:
+            for number in ("messages_per_step", "bytes_per_step", "wire_bytes_per_step"):
+                self.assertEqual(plain[kind][number], hybrid[kind][number], (kind, number))
+            self.assertEqual(plain[kind]["wire_bytes_per_step"], plain[kind]["bytes_per_step"] / 2)
+        between, scattered = hybrid["allreduce"], hybrid["reduce_scatter"]
+        self.assertEqual(between["messages_per_step"], scattered["messages_per_step"])
+        self.assertEqual(between["bytes_per_step"], scattered["bytes_per_step"] / 2)
+        self.assertEqual(between["wire_bytes_per_step"], between["bytes_per_step"])  # 2 (R - 1) / R of it, R = 2
+        communication = four["communication"]
+        for number in ("messages_per_step", "bytes_per_step", "wire_bytes_per_step"):
+            self.assertAlmostEqual(sum(each[number] for each in hybrid.values()), communication[number],
+                                   delta=communication["messages_per_step"])
+        self.assertEqual(communication["exposed_method"], "baseline")
+        undivided = self.read(whole["points"][2]["repeats"][0]["path"])
+        self.assertIsNone(undivided["communication"]["shard_ranks"])
+        for loss, right in zip(four["loss"]["trace"], undivided["loss"]["trace"], strict=True):
+            self.assertAlmostEqual(loss, right, delta=1e-3)
 
     def test_recomputed_layers_leave_the_loss(self):
         losses = set()
@@ -95,19 +126,36 @@ class Sharded(ProgramTest):
         self.assertRegex(text, "fits in 80 GiB")
         self.assertRegex(text, "reduce_scatter")
 
-    def second_rank(self):
+    def test_the_plan_of_groups(self):
+        """Of 64 ranks each group of 8 holds a model as 8 ranks do; between the groups an eighth of the gradients is summed."""
+        given = ["--model", "llama3_8b", "--precision", "bf16", "--wire_dtype", "bf16", "--shard", "parameters", "--shard_ranks", "8",
+                 "--batch_size", "1", "--sequence_length", "8192", "--ranks", "4,8,64", "--dry_run"]
+        out, _ = self.run_program(SCALEMARK, "scale", *given, "--json")
+        four, eight, many = json.loads(out)["points"]
+        self.assertEqual(many["memory_bytes"], eight["memory_bytes"])
+        self.assertAlmostEqual(four["optimizer_bytes"], 2 * eight["optimizer_bytes"], delta=8)
+        self.assertEqual(many["collectives"][:2], eight["collectives"])
+        between = many["collectives"][2]
+        self.assertEqual(between["collective"], "allreduce")
+        self.assertEqual(between["bytes"], 2 * 8_030_261_248 // 8)
+        self.assertAlmostEqual(between["wire_bytes"], 2 * 7 / 8 * between["bytes"], delta=2)
+        self.assertEqual(many["wire_bytes_per_step"], sum(each["wire_bytes"] for each in many["collectives"]))
+        text, _ = self.run_program(SCALEMARK, "scale", *given)
+        self.assertRegex(text, "in groups of 8 ranks")
+
+    def rank(self, number):
         [pid] = [pid for pid in self.processes("scalemark-engine")
-                 if "OMPI_COMM_WORLD_RANK=1" in pathlib.Path(f"/proc/{pid}/environ").read_text().split("\0")]
+                 if f"OMPI_COMM_WORLD_RANK={number}" in pathlib.Path(f"/proc/{pid}/environ").read_text().split("\0")]
         return pid
 
     def test_a_stopped_rank_is_named_and_a_killed_one_ends_the_job(self):
-        for shard in ("optimizer", "parameters"):
+        for ranks, *words in ((2, "optimizer"), (2, "parameters"), (4, "parameters", "--shard_ranks", "2")):
             for sent, code in ((signal.SIGSTOP, 5), (signal.SIGKILL, 128 + signal.SIGKILL)):
-                with self.subTest(shard=shard, signal=sent.name):
-                    process = self.start(*mpirun(2, SCALEMARK, "run", *LLAMA, "--num_batches", "1000000", "--display_every", "100",
-                                                 "--shard", shard, "--timeout", "4"))
+                with self.subTest(words=words, signal=sent.name):
+                    process = self.start(*mpirun(ranks, SCALEMARK, "run", *LLAMA, "--num_batches", "1000000", "--display_every", "100",
+                                                 "--shard", *words, "--timeout", "4"))
                     self.wait_for_line(process.stdout, "tokens/sec:")
-                    os.kill(self.second_rank(), sent)
+                    os.kill(self.rank(ranks - 1), sent)
                     begin = time.monotonic()
                     _, err = process.communicate(timeout=60)
                     self.assertLess(time.monotonic() - begin, 25)
@@ -124,6 +172,10 @@ class Sharded(ProgramTest):
                 (["--shard", "optimizer", "--embedding_gradients", "sparse"], "dense gradients"),
                 (["--shard", "parameters", "--checkpoint_every", "2"], "--checkpoint_every"),
                 (["--shard", "none,parameters"], "scalemark scale"),
+                (["--shard_ranks", "2"], "--shard optimizer, gradients or parameters"),
+                (["--shard", "parameters", "--shard_ranks", "0"], "1 to 1000000"),
+                (["--shard", "parameters", "--shard_ranks", "half"], "1 to 1000000|number"),
+                (["--shard", "parameters", "--shard_ranks", "3", "--ranks", "4"], "3 does not divide 4 ranks.* 1, 2, 4"),
                 (["--recompute", "layer", "--model", "vgg16", "--sequence_length", "16"], "row of layers|sequence"),
                 (["--leave_out", "allgather"], "--shard optimizer, gradients or parameters"),
                 (["--shard", "optimizer", "--leave_out", "allreduce"], "reduce_scatter.*allgather"),
@@ -133,6 +185,10 @@ class Sharded(ProgramTest):
                 given = [SCALEMARK, "run", "--model", "llama_tiny", *words] if "--model" not in words else [SCALEMARK, "run", *words]
                 _, err = self.run_program(*given, expect=2)
                 self.assertRegex(err, naming)
+        _, err = self.run_program(*mpirun(3, SCALEMARK, "run", *LLAMA, "--shard", "parameters", "--shard_ranks", "2"), expect=2)
+        self.assertRegex(err, "--shard_ranks 2 does not divide 3 ranks.* 1, 3")
+        _, err = self.run_program(SCALEMARK, "scale", *LLAMA, "--ranks", "2,4,6", "--shard", "none,parameters", "--shard_ranks", "4", expect=2)
+        self.assertRegex(err, "--shard_ranks 4 does not divide 6 ranks.* 1, 2, 3, 6")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// --shard on 1 to 4 ranks: the losses and weights of undivided training, what is sent against its
-// closed form, and that memory of whole tensors is freed.
+// --shard and --shard_ranks on 1 to 4 ranks: the losses and weights of undivided training, what is
+// sent against its closed form, and that memory of whole tensors is freed.
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -25,6 +26,7 @@ using testing::small_config;
 using testing::world;
 
 constexpr Shard kShards[] = {Shard::optimizer, Shard::gradients, Shard::parameters};
+constexpr Shard kParameters[] = {Shard::parameters};
 
 struct Trained {
   Samples samples;
@@ -32,15 +34,18 @@ struct Trained {
   StepTraffic traffic;
 };
 
-/// The weights of every parameter, put together from the blocks of all ranks.
+/// The weights of every parameter, put together from the blocks of the first group of ranks, whose
+/// bits all groups must have.
 std::map<int, at::Tensor> whole_weights(FlatParameters& parameters) {
   std::map<int, at::Tensor> weights;
+  const auto ranks = static_cast<std::size_t>(parameters.division().ranks);
   for (const Bucket& bucket : parameters.buckets()) {
-    const bool divided = parameters.division().divides();
-    const auto blocks = divided ? world().all_gather(bytes_of(bucket.weights.contiguous()))
-                                : std::vector{bytes_of(bucket.weights)};
+    const auto blocks = world().all_gather(bytes_of(bucket.weights.contiguous()));
     std::string bytes;
-    for (const std::string& block : blocks) bytes += block;
+    for (std::size_t rank = 0; rank < blocks.size(); ++rank) {
+      if (rank < ranks) bytes += blocks[rank];
+      EXPECT_EQ(blocks[rank], blocks[rank % ranks]) << "rank " << rank;
+    }
     const at::Tensor whole = at::from_blob(bytes.data(), {bucket.whole.count}, at::kFloat).clone();
     for (const Slice& slice : bucket.whole.slices)
       weights[slice.parameter] = whole.narrow(0, slice.offset, slice.count);
@@ -51,7 +56,8 @@ std::map<int, at::Tensor> whole_weights(FlatParameters& parameters) {
 Trained train(RunConfig config, Shard shard, CommunicatorKind kind = CommunicatorKind::mpi) {
   config.shard = shard;
   const auto device = make_device_backend(Device::cpu, 0);
-  const auto communicator = make_communicator(kind, world(), -1, config.wire_dtype);
+  const auto ranks = static_cast<int>(ranks_of_shards(config, world().size()));
+  const auto communicator = make_shard_communicator(kind, world(), -1, config.wire_dtype, ranks);
   BatchPlan plan = plan_batch(config, world().size());
   if (config.micro_batch_size) plan.micro_batch_size = *config.micro_batch_size;
   Trainer trainer(config, *device, world(), plan);
@@ -295,6 +301,128 @@ TEST(Sharded, EveryRankHoldsItsPart) {
       EXPECT_EQ(bucket.whole.weights.storage().nbytes() == 0, shard == Shard::parameters);
     }
   }
+}
+
+/// The numbers of ranks of a group that are more than one and less than all: 2 of 4.
+std::vector<int> sizes_of_several_groups() {
+  std::vector<int> sizes;
+  for (int n = 2; n < world().size(); ++n)
+    if (world().size() % n == 0) sizes.push_back(n);
+  return sizes;
+}
+
+/// Compares training in groups of ranks with undivided training.
+void expect_groups_as_undivided(RunConfig config, std::span<const Shard> shards,
+                                double most = kRounding) {
+  if (sizes_of_several_groups().empty()) return;
+  const Trained right = train(config, Shard::none);
+  for (const int ranks : sizes_of_several_groups())
+    for (const Shard shard : shards) {
+      SCOPED_TRACE(to_string(shard));
+      config.shard_ranks = ranks;
+      expect_near(train(config, shard), right, most);
+    }
+}
+
+TEST(ShardedInGroups, OfOneRankIsUndividedAndOfAllIsPlain) {
+  RunConfig config = of_model("llama_tiny", Optimizer::adamw);
+  const Trained undivided = train(config, Shard::none), plain = train(config, Shard::parameters);
+  config.shard_ranks = world().size();
+  const Trained all = train(config, Shard::parameters);
+  expect_near(all, plain, 0);
+  EXPECT_EQ(all.traffic.messages, plain.traffic.messages);
+  config.shard_ranks = 1;
+  const Trained alone = train(config, Shard::parameters);
+  expect_near(alone, undivided, 0);
+  EXPECT_EQ(alone.traffic.bytes, undivided.traffic.bytes);
+}
+
+TEST(ShardedInGroups, TrainsAsUndivided) {
+  expect_groups_as_undivided(of_model("smallnet", Optimizer::momentum), kShards);
+  RunConfig config = of_model("llama_tiny", Optimizer::momentum);
+  expect_groups_as_undivided(config, kShards);
+  config.overlap = Overlap::none;
+  expect_groups_as_undivided(config, kParameters);
+}
+
+TEST(ShardedInGroups, AddsUpMicroBatchesAndClips) {
+  RunConfig config = of_model("bert_tiny", Optimizer::momentum);
+  config.clip_norm = 0.5;
+  config.micro_batch_size = 2;
+  expect_groups_as_undivided(config, kShards);
+}
+
+TEST(ShardedInGroups, TakesNormsOfWholeParameters) {
+  for (const Optimizer rule : {Optimizer::lamb, Optimizer::lars}) {
+    SCOPED_TRACE(to_string(rule));
+    expect_groups_as_undivided(of_model("bert_tiny", rule), kParameters);
+  }
+}
+
+// The sum of a group is rounded before it goes to the others, which an undivided one is not.
+TEST(ShardedInGroups, TrainsInTwoByteTypes) {
+  RunConfig config = of_model("llama_tiny", Optimizer::momentum);
+  config.precision = Precision::fp16;  // whose loss scale looks for gradients of all shards
+  config.wire_dtype = WireDtype::fp16;
+  expect_groups_as_undivided(config, kParameters, 0.02);
+}
+
+TEST(ShardedInGroups, TrainsWithoutCommunication) {
+  RunConfig config = of_model("llama_tiny", Optimizer::adamw);
+  for (const int ranks : sizes_of_several_groups()) {
+    config.shard_ranks = ranks;
+    const auto device = make_device_backend(Device::cpu, 0);
+    const auto none = make_shard_communicator(CommunicatorKind::none, world(), -1, {}, ranks);
+    for (const Shard shard : kShards) {
+      config.shard = shard;
+      Trainer trainer(config, *device, world(), plan_batch(config, world().size()));
+      for (const double loss : trainer.measure(world(), *none, nullptr).loss)
+        EXPECT_TRUE(std::isfinite(loss));
+    }
+  }
+}
+
+TEST(ShardedInGroups, SendsWhatTheClosedFormsSay) {
+  RunConfig config = of_model("llama_tiny", Optimizer::adamw);
+  config.wire_dtype = WireDtype::bf16;
+  config.micro_batch_size = 2;  // two passes
+  for (const int ranks : sizes_of_several_groups())
+    for (const Shard shard : kShards) {
+      SCOPED_TRACE(to_string(shard));
+      config.shard = shard;
+      config.shard_ranks = ranks;
+      const auto device = make_device_backend(Device::cpu, 0);
+      Trainer trainer(config, *device, world(), plan_batch(config, world().size()));
+      const int groups = world().size() / ranks;
+      std::int64_t within = 0, between = 0, messages = 0;
+      for (const Bucket& bucket : trainer.parameters().buckets()) {
+        EXPECT_EQ(bucket.count * ranks, bucket.whole.count);
+        EXPECT_EQ(bucket.state.front().numel(), bucket.count);
+        const int scatters = shard == Shard::optimizer ? 1 : 2;
+        // Of two blocks the last one stays until the backward pass, and the first one after it.
+        const bool again = shard == Shard::parameters && bucket.block >= 0;
+        const int gathers = !again ? 1 : bucket.block == 0 ? 3 : 2;
+        within += scatters * 2 * bucket.whole.count + gathers * 4 * bucket.whole.count;
+        between += 2 * bucket.count;
+        messages += scatters + gathers + 1;
+      }
+      const Trained trained = train(config, shard);
+      EXPECT_EQ(trained.traffic.bytes, within + between);
+      EXPECT_EQ(trained.traffic.messages, messages);
+      EXPECT_NEAR(static_cast<double>(trained.traffic.wire_bytes),
+                  static_cast<double>(within) * (ranks - 1) / ranks +
+                      2 * static_cast<double>(between) * (groups - 1) / groups,
+                  static_cast<double>(messages));
+      double of_collectives = 0;
+      for (const CollectiveSamples& one : trained.samples.collectives) {
+        of_collectives += one.bytes;
+        if (one.collective == Collective::allreduce) {
+          EXPECT_EQ(one.bytes, static_cast<double>(between) * config.num_batches);
+        }
+      }
+      EXPECT_EQ(of_collectives, static_cast<double>(within + between) * config.num_batches);
+      EXPECT_EQ(trained.samples.collectives.size(), 3u);
+    }
 }
 
 }  // namespace

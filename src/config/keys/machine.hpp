@@ -66,7 +66,8 @@ struct MachineSettings {
   Reducer reducer = Reducer::scalemark;
   std::vector<Reducer> more_reducers;  ///< a curve each
   Shard shard = Shard::none;
-  std::vector<Shard> more_shards;  ///< a curve each
+  std::vector<Shard> more_shards;           ///< a curve each
+  std::optional<std::int64_t> shard_ranks;  ///< of a group; unset: all
   LeaveOut leave_out = LeaveOut::none;
   Recompute recompute = Recompute::none;
   EmbeddingGradients embedding_gradients = EmbeddingGradients::dense;
@@ -117,6 +118,11 @@ struct MachineSettings {
              "divides among the ranks the optimizer's state (ZeRO-1), also the gradients (2), or "
              "also the parameters, gathered block by block (3, FSDP)")
         .listed(&S::more_shards);
+    rows.add("shard_ranks", &S::shard_ranks, "N",
+             "with --shard: divides among N consecutive ranks, as of a node, and keeps a replica "
+             "in every N ranks (HSDP); points of fewer ranks divide among all theirs")
+        .in(1, 1e6)
+        .otherwise("all ranks");
     rows.add("leave_out", &S::leave_out, "WHAT",
              "of the collectives of --shard: ranks take their own blocks for the others', so that "
              "the time of a step tells what it costs; a curve does so by itself");
@@ -214,7 +220,13 @@ struct MachineSettings {
           "--leave_out {} is of --shard optimizer, gradients or parameters; to leave out all "
           "communication take --communicator none",
           to_string(config.leave_out));
+    if (config.shard_ranks && config.shard == Shard::none && config.more_shards.empty())
+      whole.refuse(
+          "--shard_ranks {} says among how many ranks --shard divides, which is none: take --shard "
+          "optimizer, gradients or parameters, or leave out --shard_ranks",
+          *config.shard_ranks);
     if (config.shard == Shard::none) return;
+    for (const std::int64_t ranks : config.ranks) ranks_of_shards(config, ranks);
     const std::string given = "--shard " + to_string(config.shard);
     if (config.forward_only)
       whole.refuse(
