@@ -48,6 +48,7 @@ constexpr OtherColumn kOtherColumns[] = {
     {93, "shard", "/config/shard/value", "what is divided among the ranks"},
     {94, "exposed_reduce_scatter_seconds", "", "of a step of a curve with `--shard`"},
     {95, "exposed_allgather_seconds", "", "likewise"},
+    {96, "exposed_allreduce_seconds", "", "likewise, between the groups of `--shard_ranks`"},
 };
 
 /// A curve and instances repeat what was asked for of these; a launch alone tells what came of it.

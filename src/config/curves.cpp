@@ -117,9 +117,14 @@ void check_points(const ResolvedConfig& config, const std::vector<std::int64_t>&
     for (const std::int64_t n : ranks) plan_batch(point_config(curve.config, n, ranks.front()), n);
 }
 
-std::vector<LeaveOut> left_out_in_turn(const ResolvedConfig& curve) {
-  if (!curve.baseline || curve.shard == Shard::none || curve.leave_out != LeaveOut::none) return {};
-  return {LeaveOut::reduce_scatter, LeaveOut::allgather};
+std::vector<LeaveOut> left_out_in_turn(const ResolvedConfig& curve, std::int64_t ranks) {
+  if (ranks == 1 || !curve.baseline || curve.shard == Shard::none ||
+      curve.leave_out != LeaveOut::none)
+    return {};
+  std::vector<LeaveOut> parts{LeaveOut::reduce_scatter, LeaveOut::allgather};
+  if (curve.shard_ranks == 1) parts.clear();  // nothing is divided
+  if (ranks > curve.shard_ranks.value_or(ranks)) parts.push_back(LeaveOut::allreduce);
+  return parts;
 }
 
 std::vector<CurveSegment> curve_segments(const ResolvedConfig& curve,
@@ -133,7 +138,7 @@ std::vector<CurveSegment> curve_segments(const ResolvedConfig& curve,
       continue;
     }
     segments.push_back({point, round, true});
-    auto parts = left_out_in_turn(curve);
+    auto parts = left_out_in_turn(curve, ranks[point]);
     if (round % 2 == 1) std::ranges::reverse(parts);
     if (round % 2 == 0) segments.push_back(whole);
     for (const LeaveOut part : parts) segments.push_back({point, round, false, part});
@@ -194,7 +199,7 @@ Json points_of_curve(const CurveConfig& curve, const ResolvedConfig& family,
     if (curve.config.shard_ranks) point["shard_ranks"] = *curve.config.shard_ranks;
     points.push_back(point);
     if (n == 1 || !curve.config.baseline) continue;
-    for (const LeaveOut part : left_out_in_turn(curve.config)) {
+    for (const LeaveOut part : left_out_in_turn(curve.config, n)) {
       points.push_back(point);
       points.back()["leave_out"] = to_string(part);
     }

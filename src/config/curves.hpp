@@ -47,9 +47,9 @@ struct CurveSegment {
   bool operator==(const CurveSegment&) const = default;
 };
 
-/// Returns the collectives that are left out one by one beside the baseline of a curve: those of
-/// --shard, or none.
-std::vector<LeaveOut> left_out_in_turn(const ResolvedConfig& curve);
+/// Returns the collectives that are left out one by one beside the baseline of a curve's point of
+/// `ranks`: those of --shard, or none.
+std::vector<LeaveOut> left_out_in_turn(const ResolvedConfig& curve, std::int64_t ranks);
 
 /// Returns the runs of a curve at `ranks`. Every round measures every point once, in an order
 /// shuffled by the seed (launch_order()), so that a drift of the machine meets all points alike.

@@ -57,7 +57,7 @@ void CurveRepeat::describe(Fields& fields) {
 void ExposedCollective::describe(Fields& fields) {
   using E = ExposedCollective;
   fields.add("collective", &E::collective, "that is left out")
-      .one_of({"reduce_scatter", "allgather"});
+      .one_of({"reduce_scatter", "allgather", "allreduce"});
   fields
       .add("exposed_seconds", &E::exposed_seconds,
            "mean step less that of the same ranks without it")

@@ -113,9 +113,8 @@ Curve::Point Curve::make_point(std::int64_t ranks, std::int64_t base_ranks) {
   if (!group) return point;
   if (ranks > 1) point.baseline_group = make_run_group(session_, *group, measured, true);
   point.group = make_run_group(session_, std::move(*group), measured, false);
-  if (ranks > 1)
-    for (const LeaveOut part : left_out_in_turn(config()))
-      point.without.emplace(part, without(*point.group, part));
+  for (const LeaveOut part : left_out_in_turn(config(), ranks))
+    point.without.emplace(part, without(*point.group, part));
   return point;
 }
 

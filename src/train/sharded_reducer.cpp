@@ -1,6 +1,5 @@
 // Implements the reducer of --shard: reduce-scatters gradients, sums the own block over the groups
-// of
-// --shard_ranks, and gathers weights before layers use them. What runs on one communicator is
+// of --shard_ranks, and gathers weights before layers use them. What runs on one communicator is
 // started in an order that the network decides, which is the same on all ranks.
 #include <algorithm>
 #include <array>
@@ -36,6 +35,8 @@ std::optional<Collective> collective_of(LeaveOut what) {
       return Collective::reduce_scatter;
     case LeaveOut::allgather:
       return Collective::allgather;
+    case LeaveOut::allreduce:
+      return Collective::allreduce;
     case LeaveOut::none:
       break;
   }
@@ -248,7 +249,7 @@ class ShardedReducer : public StepReducer {
     if (adds_ && division().frees_gradients()) bucket.gradients.add_(part.more);
     part.writes = false;
     if (division().frees_gradients()) hold_memory(bucket.whole.gradients, false);
-    if (replicas_ && is_last_) start_total(i);
+    if (replicas_ && is_last_ && left_out_ != Collective::allreduce) start_total(i);
   }
 
   /// Sums the own block over the other groups. Buckets come here in their order.

@@ -63,6 +63,8 @@ class Sharded(ProgramTest):
         whole, curve = self.read("g-none.json"), self.read("g-parameters.json")
         self.assertEqual([each["config"]["shard_ranks"]["value"] for each in (whole, curve)], [None, 2])
         one, two, four = (self.read(point["repeats"][0]["path"]) for point in curve["points"])
+        self.assertEqual([[part["collective"] for part in point["exposed_collectives"] or []] for point in curve["points"]],
+                         [[], ["reduce_scatter", "allgather"], ["reduce_scatter", "allgather", "allreduce"]])
         self.assertEqual([run["communication"]["shard_ranks"] for run in (one, two, four)], [1, 2, 2])
         for key in ("optimizer_state_bytes", "weight_bytes"):
             self.assertEqual(two["memory"][key], four["memory"][key])
@@ -178,7 +180,8 @@ class Sharded(ProgramTest):
                 (["--shard", "parameters", "--shard_ranks", "3", "--ranks", "4"], "3 does not divide 4 ranks.* 1, 2, 4"),
                 (["--recompute", "layer", "--model", "vgg16", "--sequence_length", "16"], "row of layers|sequence"),
                 (["--leave_out", "allgather"], "--shard optimizer, gradients or parameters"),
-                (["--shard", "optimizer", "--leave_out", "allreduce"], "reduce_scatter.*allgather"),
+                (["--shard", "optimizer", "--leave_out", "broadcast"], "reduce_scatter.*allgather"),
+                (["--shard", "optimizer", "--leave_out", "allreduce"], "--shard_ranks"),
                 (["--device_memory", "80"], "--dry_run"),
                 (["--model", "gpt2", "--sequence_length", "1025"], "1024")):
             with self.subTest(words=words):

@@ -105,7 +105,7 @@ const CollectiveEvidence* limit_of(const Collectives& collectives) {
 std::string collective_words(const std::string& collective) {
   if (collective == "allgather") return "the all-gather of weights";
   if (collective == "reduce_scatter") return "the reduce-scatter of gradients";
-  return "the allreduce of gradients";
+  return "the allreduce between groups";
 }
 
 /// Says what each collective adds by itself; empty where that was not measured.

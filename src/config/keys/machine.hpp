@@ -25,8 +25,10 @@ constexpr auto names_of(Shard) { return Names{"none", "optimizer", "gradients", 
 
 /// Says which collective of --shard is left out, as communicator `none` leaves out all of them:
 /// what a step takes longer with it is what it costs.
-enum class LeaveOut { none, reduce_scatter, allgather };
-constexpr auto names_of(LeaveOut) { return Names{"none", "reduce_scatter", "allgather"}; }
+enum class LeaveOut { none, reduce_scatter, allgather, allreduce };
+constexpr auto names_of(LeaveOut) {
+  return Names{"none", "reduce_scatter", "allgather", "allreduce"};
+}
 
 /// Says what the backward pass computes again in place of keeping it.
 enum class Recompute { none, layer };
@@ -220,6 +222,10 @@ struct MachineSettings {
           "--leave_out {} is of --shard optimizer, gradients or parameters; to leave out all "
           "communication take --communicator none",
           to_string(config.leave_out));
+    if (config.leave_out == LeaveOut::allreduce && !config.shard_ranks)
+      whole.refuse(
+          "--leave_out allreduce is of the groups of --shard_ranks; leave out reduce_scatter or "
+          "allgather, or take --shard_ranks");
     if (config.shard_ranks && config.shard == Shard::none && config.more_shards.empty())
       whole.refuse(
           "--shard_ranks {} says among how many ranks --shard divides, which is none: take --shard "
