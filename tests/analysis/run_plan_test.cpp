@@ -176,6 +176,23 @@ TEST(DryRun, ShowsWhatASparseTiedGradientHolds) {
       HasSubstr("\"embedding_buffer_bytes\": " + std::to_string(sparse.embedding.buffer_bytes())));
 }
 
+/// What a run of llama_tiny on two ranks sends: its two blocks have 184,320 elements each.
+TEST(DryRun, MicroBatchesGatherAgainWhatWasFreed) {
+  RunConfig config;
+  config.model = "llama_tiny";
+  config.batch_size = 4;
+  config.shard = Shard::parameters;
+  const auto weights = [&] { return plan_point(config, 2, false).collectives[1]; };
+  EXPECT_EQ(weights().messages, 5);
+  EXPECT_EQ(weights().bytes, 4 * (500'352 + 184'320));
+  config.micro_batch_size = 2;
+  EXPECT_EQ(weights().messages, 7);
+  EXPECT_EQ(weights().bytes, 4 * (500'352 + 3 * 184'320));
+  EXPECT_EQ(plan_point(config, 2, false).collectives[0].messages, 8);
+  config.shard = Shard::optimizer;
+  EXPECT_EQ(weights().bytes, 4 * 500'352);
+}
+
 TEST(DryRun, ImagesHaveNoEmbeddings) {
   EXPECT_EQ(plan_point(RunConfig{}, 4, false).embedding.buffer_bytes(), 0);
   EXPECT_THAT(plan_text(RunConfig{}, {4}, false), HasSubstr("none"));
