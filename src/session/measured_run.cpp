@@ -39,11 +39,12 @@ void check_data(Trainer& trainer, RunGroup& group, CheckTime when) {
 /// Does all that may fail or take long, before the clock starts: checks the data path and measures
 /// the GEMM peak.
 void prepare(Session& session, Trainer& trainer, RunGroup& group) {
+  if (!group.data_checked) check_data(trainer, group, CheckTime::before);
+  if (group.measured.config().checkpoint_every > 0) {  // also of a trainer that was made since
+    group.ranks.watchdog().enter("checkpoint folder");
+    group.ranks.agree_on([&] { trainer.open_checkpoints(group.ranks); });
+  }
   if (group.data_checked) return;
-  auto& watchdog = group.ranks.watchdog();
-  check_data(trainer, group, CheckTime::before);
-  watchdog.enter("checkpoint folder");
-  group.ranks.agree_on([&] { trainer.open_checkpoints(group.ranks); });
   group.gemm_flops = measure_gemm_peak(session, group.measured.config(), group.ranks);
   group.data_checked = true;
 }
