@@ -1,5 +1,5 @@
-// Implements the subcommands of the engine: run, scale, infer and preflight. Their flags are the
-// keys of the configuration.
+// Implements the subcommands of the engine: run, scale, infer and preflight, whose flags are the
+// keys of the configuration, and join.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -94,6 +94,9 @@ std::string forget_other_machine() {
 }
 
 namespace fs = std::filesystem;
+
+/// The variable that says where LibTorch is.
+constexpr std::string_view kTorchVariable = "SCALEMARK_TORCH=";
 
 /// The keys that can be asked of finished launches.
 constexpr std::array kQuestions{
@@ -564,6 +567,64 @@ ExitCode commands::run(const CommandLine& line) { return measure(Command::run, l
 ExitCode commands::scale(const CommandLine& line) { return measure(Command::scale, line); }
 ExitCode commands::infer(const CommandLine& line) { return measure(Command::infer, line); }
 ExitCode commands::preflight(const CommandLine& line) { return measure(Command::preflight, line); }
+
+ExitCode commands::join_parts(const CommandLine& line) {
+  const FlagReader flags(join_parts_help(line), "folder", line.arguments);
+  const auto folders = flags.positionals("folder");
+  if (folders.size() != 1) refuse_at("scalemark join", "give one folder, that of --checkpoint_dir");
+  const auto output = flags.text("output");
+  if (!output) refuse_at("scalemark join", "say with --output FILE where the checkpoint goes");
+  const auto step = flags.whole("step", 1, 2'000'000'000);
+  if (!fs::is_directory(folders.front()))
+    refuse_at("scalemark join", folders.front() + " is no folder; give that of --checkpoint_dir");
+  if (fs::exists(*output) && !flags.has("overwrite"))
+    refuse_at("--output", *output + " is there already: give another name, or --overwrite");
+  refuse_ranks("scalemark join reads the files of all ranks");
+  std::vector<std::string> settings{"--device=cpu"};
+  if (const auto torch = flags.text("torch")) settings.push_back("--torch=" + *torch);
+  std::vector<std::string> variables = environment_lines();
+  std::erase_if(variables, [](const std::string& set) { return !set.starts_with(kTorchVariable); });
+  std::vector<std::string> words{line.argv[0],
+                                 "join",
+                                 folders.front(),
+                                 *output,
+                                 step ? std::to_string(*step) : "",
+                                 is_quiet() ? "--quiet" : ""};
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  become_engine(load_config(Command::run, settings, variables), argv.data());
+}
+
+CommandHelp commands::join_parts_help(const CommandLine&) {
+  return {
+      "join",
+      "Puts the parts of a checkpoint, which the ranks of a run with --shard have written, "
+      "together into the file that a run without shards writes (docs/measurements.md).",
+      {"FOLDER --output FILE [--flag value]..."},
+      {{"Flags",
+        {{.name = "output",
+          .value_name = "FILE",
+          .text = "where the whole checkpoint goes",
+          .often_used = true},
+         {.name = "step",
+          .value_name = "N",
+          .text = "the step that is put together",
+          .standard = "the newest one whose parts are all there",
+          .often_used = true},
+         {.name = "overwrite", .text = "FILE may be there already", .often_used = true},
+         {.name = "torch",
+          .value_name = "DIR",
+          .text = "folder of a LibTorch to use, as of scalemark run"}}}},
+      {"scalemark join checkpoints --output whole.pt",
+       "scalemark join checkpoints --step 60 --output whole.pt",
+       "scalemark join checkpoints --output whole.pt --overwrite"},
+      "FOLDER: the --checkpoint_dir of the run, with checkpoint-STEP-rankR.pt of every rank R. "
+      "The number of ranks does not matter: the file is the same. It needs memory for the "
+      "whole checkpoint and one part.\n"
+      "Exit codes: 0 it is written, 2 usage, 6 a part is missing, damaged or of another run, or "
+      "the file can't be written.\n"};
+}
 
 CommandHelp commands::run_help(const CommandLine&) { return key_help(Command::run); }
 CommandHelp commands::scale_help(const CommandLine&) { return key_help(Command::scale); }

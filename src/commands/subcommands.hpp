@@ -39,6 +39,8 @@ ExitCode infer(const CommandLine& line);
 CommandHelp infer_help(const CommandLine& line);
 ExitCode preflight(const CommandLine& line);
 CommandHelp preflight_help(const CommandLine& line);
+ExitCode join_parts(const CommandLine& line);
+CommandHelp join_parts_help(const CommandLine& line);
 ExitCode sweep(const CommandLine& line);
 CommandHelp sweep_help(const CommandLine& line);
 ExitCode tune(const CommandLine& line);
@@ -97,6 +99,8 @@ inline constexpr auto kSubcommands = std::to_array<Subcommand>({
      commands::project, commands::project_help},
     {"export", "records as one flat table: a row a launch, CSV or JSON lines",
      commands::export_table, commands::export_table_help},
+    {"join", "one checkpoint of the parts that a run with --shard wrote", commands::join_parts,
+     commands::join_parts_help},
     {"report", "a page with plots and a verdict in words, of any results", commands::report,
      commands::report_help},
     {"list", "models, configurations and studies", commands::list, commands::list_help},

@@ -118,11 +118,10 @@ void check_points(const ResolvedConfig& config, const std::vector<std::int64_t>&
 }
 
 std::vector<LeaveOut> left_out_in_turn(const ResolvedConfig& curve, std::int64_t ranks) {
-  if (ranks == 1 || !curve.baseline || curve.shard == Shard::none ||
+  if (ranks == 1 || !curve.baseline || curve.shard == Shard::none || curve.shard_ranks == 1 ||
       curve.leave_out != LeaveOut::none)
     return {};
   std::vector<LeaveOut> parts{LeaveOut::reduce_scatter, LeaveOut::allgather};
-  if (curve.shard_ranks == 1) parts.clear();  // nothing is divided
   if (ranks > curve.shard_ranks.value_or(ranks)) parts.push_back(LeaveOut::allreduce);
   return parts;
 }

@@ -415,7 +415,10 @@ struct WholeConfig {
   const ModelFacts& facts;
   Command command;
   std::vector<std::string>& warnings;
+  const std::map<std::string, Origin>& origins;
 
+  /// Returns whether somebody has set the key, be it to its default.
+  bool is_given(const std::string& key) const { return origins.at(key) != Origin::standard; }
   template <typename... T>
   [[noreturn]] void refuse(fmt::format_string<T...> text, T&&... values) const {
     throw ConfigError(fmt::format(text, std::forward<T>(values)...));
@@ -445,7 +448,8 @@ void check_others(const Layers& layers, const ResolvedConfig& resolved, Command 
     given.more_models.clear();
     given.more_reducers.clear();
     given.more_shards.clear();
-    check_groups({given, ResolvedConfig(given), *find_model(given.model), command, told});
+    check_groups(
+        {given, ResolvedConfig(given), *find_model(given.model), command, told, layers.origins});
   }
 }
 
@@ -502,7 +506,8 @@ LoadedConfig load_config(Command command, std::span<const std::string> arguments
     if constexpr (requires { Group::read_files(layers.given); }) Group::read_files(layers.given);
   });
   const ResolvedConfig resolved(layers.given);
-  check_groups({layers.given, resolved, *find_model(resolved.model), command, layers.warnings});
+  check_groups({layers.given, resolved, *find_model(resolved.model), command, layers.warnings,
+                layers.origins});
   check_others(layers, resolved, command);
   return {resolved, command, std::move(layers.origins), std::move(layers.warnings),
           std::move(layers.given)};

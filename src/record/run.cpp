@@ -236,11 +236,11 @@ void Storage::describe(Fields& fields) {
 
 void Checkpoint::describe(Fields& fields) {
   fields.add("every", &Checkpoint::every, "between two checkpoints").unit("steps").at_least(1);
-  fields.add("writers", &Checkpoint::writers, "`--checkpoint_writers`")
+  fields.add("writers", &Checkpoint::writers, "`--checkpoint_writers`; with `--shard` `rank`")
       .one_of({"root", "node", "rank"})
       .since(5);
   fields.add("files", &Checkpoint::files, "of a checkpoint").at_least(0).since(5);
-  fields.add("bytes", &Checkpoint::bytes, "of a file").unit("bytes").at_least(0);
+  fields.add("bytes", &Checkpoint::bytes, "of a file, mean").unit("bytes").at_least(0);
   fields.add("count", &Checkpoint::count, "checkpoints in the measured loop").at_least(0);
   fields.add("write_seconds", &Checkpoint::write_seconds, "of a checkpoint");
   fields.add("bytes_per_second", &Checkpoint::bytes_per_second, "of a file, mean")

@@ -131,7 +131,8 @@ Known<record::Checkpoint> checkpoint_of(const ResolvedConfig& config,
   const auto& seconds = writers.all.seconds;
   record::Checkpoint checkpoint;
   checkpoint.every = writers.every;
-  checkpoint.writers = to_string(config.checkpoint_writers);
+  checkpoint.writers =
+      to_string(config.shard == Shard::none ? config.checkpoint_writers : CheckpointWriters::rank);
   checkpoint.files = writers.all.count;
   checkpoint.count = static_cast<std::int64_t>(seconds.size());
   const double total = writers.all.total_seconds();

@@ -18,6 +18,7 @@
 #include "session/measured_run.hpp"
 #include "streams.hpp"
 #include "train/arithmetic.hpp"
+#include "train/checkpoint.hpp"
 #include "train/trainer.hpp"
 
 namespace scalemark {
@@ -85,7 +86,30 @@ extern "C" void name_foreign_exit(int status, void*) {
   _exit(static_cast<int>(ExitCode::environment));
 }
 
+/// Implements `scalemark join`, whose words the front door has read: the folder, the file, a step
+/// or nothing, and --quiet or nothing. No rank and no record takes part.
+int join_checkpoint(const std::vector<std::string>& words) {
+  if (!words[3].empty()) be_quiet();
+  try {
+    std::optional<std::int64_t> step;
+    if (!words[2].empty()) step = std::stoll(words[2]);
+    const WholeCheckpoint whole = read_sharded_checkpoint(words[0], step);
+    for (const std::string& why : whole.passed_over) warn("passed over: " + why);
+    const std::int64_t bytes = write_whole_checkpoint(whole, words[1]);
+    say_info(fmt::format("step {}, of {} rank{} with --shard {}: {} parameters, {:.1f} MB: {}",
+                         whole.training.steps, whole.ranks, whole.ranks == 1 ? "" : "s",
+                         whole.shard, whole.weights.size(), static_cast<double>(bytes) / 1e6,
+                         words[1]));
+    return static_cast<int>(ExitCode::ok);
+  } catch (const std::exception& error) {
+    say_error(words_of(error));
+    return static_cast<int>(exit_code_of(error));
+  }
+}
+
 int run_engine(int argc, char** argv) {
+  if (argc == 6 && argv[1] == std::string_view("join"))
+    return join_checkpoint({argv + 2, argv + argc});
   const auto command = command_of(argc > 1 ? argv[1] : "");
   if (!command) {
     say_error(

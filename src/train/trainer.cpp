@@ -200,11 +200,14 @@ void Trainer::leave_out(LeaveOut what) { impl_->config.leave_out = what; }
 void Trainer::open_checkpoints(const RankGroup& ranks) {
   const ResolvedConfig& config = impl_->config;
   const CheckpointWriters who = config.checkpoint_writers;
-  const bool writes = who == CheckpointWriters::rank || ranks.rank() == 0 ||
-                      (who == CheckpointWriters::node && ranks.local_rank() == 0);
+  const bool in_parts = config.shard != Shard::none;
+  const bool all = in_parts || who == CheckpointWriters::rank;
+  const bool writes =
+      all || ranks.rank() == 0 || (who == CheckpointWriters::node && ranks.local_rank() == 0);
   if (config.checkpoint_every == 0 || !writes || impl_->checkpoints) return;
-  CheckpointWriter writer{ranks.rank(), who == CheckpointWriters::root};
-  if (who == CheckpointWriters::rank) writer.files_of_node = ranks.local_size();
+  CheckpointWriter writer{ranks.rank(), !all && who == CheckpointWriters::root};
+  if (all) writer.files_of_node = ranks.local_size();
+  if (in_parts) writer.parts = impl_->parameters->division().ranks;
   impl_->checkpoints = std::make_unique<CheckpointFolder>(
       config.checkpoint_dir, checkpoint_tensor_bytes(*impl_->model, *impl_->parameters), writer);
 }

@@ -71,7 +71,8 @@ class Trainer {
   double try_batch(RankGroup& alone, std::int64_t batch_size);
 
   /// Makes and checks the folder of --checkpoint_every, on those of `ranks` that
-  /// --checkpoint_writers names. Throws ResultError. The folder lives as long as the trainer.
+  /// --checkpoint_writers names, with --shard on all. Throws ResultError. The folder lives as long
+  /// as the trainer.
   void open_checkpoints(const RankGroup& ranks);
 
   void set_batch(const BatchPlan& batch);  ///< strong scaling: per point

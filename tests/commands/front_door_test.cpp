@@ -124,7 +124,7 @@ std::string texts_of(const std::vector<std::filesystem::path>& folders,
 /// CONTRIBUTING.md, "Adding a subcommand".
 TEST(Subcommands, EachHasItsFileItsPageAndItsTest) {
   const std::filesystem::path source = SCALEMARK_SOURCE_DIR;
-  const std::set<std::string_view> of_the_engine{"run", "scale", "infer", "preflight"};
+  const std::set<std::string_view> of_the_engine{"run", "scale", "infer", "preflight", "join"};
   const std::string pages = texts_of({source, source / "docs"}, ".md");
   const std::string tests = texts_of({source / "tests" / "programs"}, ".py") +
                             texts_of({source / "tests" / "commands"}, ".cpp");

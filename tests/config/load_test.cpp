@@ -242,6 +242,14 @@ TEST(LargestBatch, RefusesWhatSettlesTheBatchToo) {
 TEST(Refusals, CheckpointsNeedTrainingAndAnInterval) {
   EXPECT_THAT(refused({"--checkpoint_every=5", "--forward_only"}), HasSubstr("--forward_only"));
   EXPECT_THAT(refused({"--checkpoint_dir=x"}), HasSubstr("--checkpoint_every N"));
+  // Of shards every rank writes its part.
+  for (const char* writers : {"--checkpoint_writers=root", "--checkpoint_writers=node"})
+    EXPECT_THAT(refused({"--shard=optimizer", "--checkpoint_every=5", writers}),
+                HasSubstr("leave it out, or give rank"));
+  EXPECT_EQ(load({"--shard=optimizer", "--checkpoint_every=5"}).config.checkpoint_every, 5);
+  EXPECT_EQ(load({"--shard=optimizer", "--checkpoint_every=5", "--checkpoint_writers=rank"})
+                .config.checkpoint_writers,
+            CheckpointWriters::rank);
 }
 
 TEST(Refusals, UnknownFlagsNameTheNearest) {

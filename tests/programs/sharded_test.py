@@ -3,10 +3,12 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import time
+import unittest
 
-from support import SCALEMARK, ProgramTest, main, mpirun
+from support import PYTHON_HAS_TORCH, SCALEMARK, ProgramTest, main, mpirun
 
 LLAMA = ["--model", "llama_tiny", "--batch_size", "4", "--sequence_length", "16", "--num_warmup_batches", "1", "--num_intra_threads", "1"]
 SHARDS = ("none", "optimizer", "gradients", "parameters")
@@ -172,7 +174,8 @@ class Sharded(ProgramTest):
                 (["--shard", "weights"], "none, optimizer, gradients, parameters|none\\|optimizer"),
                 (["--shard", "gradients", "--forward_only"], "--forward_only"),
                 (["--shard", "optimizer", "--embedding_gradients", "sparse"], "dense gradients"),
-                (["--shard", "parameters", "--checkpoint_every", "2"], "--checkpoint_every"),
+                (["--shard", "parameters", "--checkpoint_every", "2", "--checkpoint_writers", "node"], "leave it out, or give rank"),
+                (["--shard", "parameters", "--checkpoint_every", "2", "--checkpoint_writers", "root"], "leave it out, or give rank"),
                 (["--shard", "none,parameters"], "scalemark scale"),
                 (["--shard_ranks", "2"], "--shard optimizer, gradients or parameters"),
                 (["--shard", "parameters", "--shard_ranks", "0"], "1 to 1000000"),
@@ -192,6 +195,116 @@ class Sharded(ProgramTest):
         self.assertRegex(err, "--shard_ranks 2 does not divide 3 ranks.* 1, 3")
         _, err = self.run_program(SCALEMARK, "scale", *LLAMA, "--ranks", "2,4,6", "--shard", "none,parameters", "--shard_ranks", "4", expect=2)
         self.assertRegex(err, "--shard_ranks 4 does not divide 6 ranks.* 1, 2, 3, 6")
+
+
+class Checkpoints(ProgramTest):
+    """Parts of a checkpoint, and what is made of them."""
+    WORDS = [*LLAMA, "--num_batches", "4", "--checkpoint_every", "2", "--checkpoint_dir", "c"]
+
+    def join(self, *words, expect=0):
+        return self.run_program(SCALEMARK, "join", *words, expect=expect)[1]
+
+    def names(self, folder="c"):
+        return sorted(path.name for path in (self.folder / folder).iterdir())
+
+    def train(self, ranks, shard, *words, folder="c"):
+        self.run_program(*mpirun(ranks, SCALEMARK, "run", *LLAMA, "--num_batches", "4", "--checkpoint_every", "2", "--checkpoint_dir",
+                                 folder, "--shard", shard, "--output", "r.json", "--overwrite", *words))
+        return self.read("r.json")
+
+    def assert_same(self, found, right):
+        """Of two files of checkpoints."""
+        import torch
+
+        found, right = (torch.jit.load(str(self.folder / path)) for path in (found, right))
+        for kind in ("named_parameters", "named_buffers"):
+            tensors = dict(getattr(found, kind)())
+            self.assertEqual(list(tensors), [name for name, _ in getattr(right, kind)()])
+            for name, tensor in getattr(right, kind)():
+                self.assertTrue(torch.equal(tensors[name], tensor), name)
+        for state in ("state0", "state1"):
+            pairs = list(zip(getattr(found.optimizer, state), getattr(right.optimizer, state), strict=True))
+            self.assertGreater(len(pairs), 10)
+            for one, other in pairs:
+                self.assertTrue(torch.equal(one, other), state)
+        for scalar in ("steps", "optimizer_steps", "learning_rate", "loss_scale"):
+            self.assertEqual(getattr(found.training_state, scalar), getattr(right.training_state, scalar))
+
+    @unittest.skipUnless(PYTHON_HAS_TORCH, "no torch in this Python to read it with")
+    def test_joined_they_are_what_a_run_without_shards_writes(self):
+        for words, shards in ((["--optimizer", "adamw"], SHARDS[1:]),
+                              (["--optimizer", "adamw", "--precision", "bf16", "--wire_dtype", "bf16"], ["parameters"])):
+            self.train(2, "none", *words, folder="whole")
+            for shard in shards:
+                with self.subTest(shard=shard, words=words):
+                    record = self.train(2, shard, *words)
+                    self.assertEqual(self.names(), ["checkpoint-00000005-rank0.pt", "checkpoint-00000005-rank1.pt"])
+                    sizes = [(self.folder / "c" / name).stat().st_size for name in self.names()]
+                    whole = (self.folder / "whole/checkpoint-00000005.pt").stat().st_size
+                    self.assertAlmostEqual(sum(sizes), whole, delta=0.05 * whole)
+                    self.assertAlmostEqual(sizes[0], sizes[1], delta=0.05 * whole)
+                    checkpoint = record["checkpoint"]
+                    self.assertEqual((checkpoint["writers"], checkpoint["files"], checkpoint["count"]), ("rank", 2, 2))
+                    self.assertEqual((checkpoint["total_bytes"], checkpoint["bytes"]), (sum(sizes), sum(sizes) // 2))
+                    rate = checkpoint["total_bytes_per_second"]
+                    self.assertAlmostEqual(rate, checkpoint["total_bytes"] / checkpoint["write_seconds"]["mean"], delta=1e-6 * rate)
+                    err = self.join("c", "--output", "joined.pt", "--overwrite")
+                    self.assertIn(f"step 5, of 2 ranks with --shard {shard}", err)
+                    self.assert_same("joined.pt", "whole/checkpoint-00000005.pt")
+
+    def test_a_curve_leaves_sets_that_are_never_mixed(self):
+        self.run_program(*mpirun(3, SCALEMARK, "scale", *self.WORDS, "--ranks", "1,2,3", "--repeats", "2", "--shard", "gradients",
+                                 "--output", "s.json"))
+        for path in (self.folder / "s.runs").glob("*.json"):
+            record = self.read(path)
+            ranks = record["world_size"]
+            self.assertEqual((record["checkpoint"]["files"], record["checkpoint"]["count"]), (ranks, 2))
+        names = self.names()
+        self.assertEqual(names, [f"checkpoint-00000005-rank{rank}.pt" for rank in range(len(names))])
+        self.assertIn(f"step 5, of {len(names)} rank", self.join("c", "--output", "joined.pt"))
+
+    def test_what_does_not_fit_is_named(self):
+        self.train(2, "parameters")
+        part = self.folder / "c/checkpoint-00000005-rank1.pt"
+        content = part.read_bytes()
+        for damaged, words in ((None, "it is not there"), (content[:-1], "it cannot be read"), (content[:1000], "it cannot be read"),
+                               (b"", "it cannot be read")):
+            part.unlink()
+            if damaged is not None:
+                part.write_bytes(damaged)
+            err = self.join("c", "--output", "joined.pt", expect=6)
+            self.assertRegex(err, f"checkpoint-00000005-rank1.pt: {words}.*--step")
+            self.assertFalse((self.folder / "joined.pt").exists())
+            part.write_bytes(content)
+        self.train(3, "parameters", folder="three")
+        part.write_bytes((self.folder / "three/checkpoint-00000005-rank1.pt").read_bytes())
+        self.assertIn("it is of 3 ranks, and rank 0's is of 2", self.join("c", "--output", "joined.pt", expect=6))
+        self.train(2, "parameters", folder="again")
+        part.write_bytes((self.folder / "again/checkpoint-00000005-rank1.pt").read_bytes())
+        self.assertIn("another measurement", self.join("c", "--output", "joined.pt", expect=6))
+        part.write_bytes(content)
+        for words, text in ((["c", "--step", "4"], "of step 5"), (["missing"], "--checkpoint_dir"), (["."], "--checkpoint_dir"),
+                            ([], "one folder"), (["c", "again"], "one folder")):
+            self.assertIn(text, self.join(*words, "--output", "joined.pt", expect=2))
+        self.assertIn("--output FILE", self.join("c", expect=2))
+        (self.folder / "joined.pt").write_text("mine")
+        self.assertIn("--overwrite", self.join("c", "--output", "joined.pt", expect=2))
+        self.assertEqual((self.folder / "joined.pt").read_text(), "mine")
+        self.assertIn("--output", self.join("c", "--output", "none/joined.pt", expect=6))
+        self.assertEqual(self.join("c", "--step", "5", "--output", "joined.pt", "--overwrite", "--quiet"), "")
+
+    def test_killed_at_any_time_a_set_is_there(self):
+        for seconds in (0, 0.07):
+            with self.subTest(seconds=seconds):
+                shutil.rmtree(self.folder / "c", ignore_errors=True)
+                process = self.start(*mpirun(2, SCALEMARK, "run", *LLAMA, "--num_batches", "1000000", "--checkpoint_every", "1",
+                                             "--checkpoint_dir", "c", "--shard", "parameters"))
+                self.wait_until(lambda: len({path.name[:19] for path in (self.folder / "c").glob("*.pt")}) >= 2)
+                time.sleep(seconds)
+                for pid in self.processes("scalemark-engine"):
+                    os.kill(int(pid), signal.SIGKILL)
+                process.communicate(timeout=60)
+                self.join("c", "--output", "joined.pt", "--overwrite")
 
 
 if __name__ == "__main__":

@@ -84,6 +84,28 @@ TEST(CheckpointPart, OfSeveralWritersTheSlowestCountsAndRatesAddUp) {
   EXPECT_EQ(of(loaded)["storage"]["limited_by"], "node");
 }
 
+TEST(CheckpointPart, OfShardsEveryRankWritesItsPart) {
+  std::vector<RankReport> reports;
+  for (int rank = 0; rank < 2; ++rank) reports.push_back(make_report(rank, {4, 4}, {0, 0}));
+  reports[0].samples.checkpoints = {1, 1'000'000'001, {1, 1}};
+  reports[1].samples.checkpoints = {1, 600'000'000, {2, 2}};
+  LoadedConfig loaded;
+  RunConfig keys;
+  keys.shard = Shard::gradients;
+  keys.storage_gbit = 8;
+  loaded.config = ResolvedConfig(keys);
+  const Json checkpoint =
+      test::make_run_record(test::make_context(loaded), make_facts(2), reports)["checkpoint"];
+  EXPECT_EQ(checkpoint["writers"], "rank");
+  EXPECT_EQ(checkpoint["files"], 2);
+  EXPECT_EQ(checkpoint["total_bytes"], 1'600'000'001);
+  EXPECT_EQ(checkpoint["bytes"], 800'000'000);
+  EXPECT_DOUBLE_EQ(checkpoint["total_bytes_per_second"], 800'000'000.5);  // 2 s each
+  EXPECT_DOUBLE_EQ(checkpoint["file_bytes_per_second"]["max"], 1'000'000'001);
+  EXPECT_DOUBLE_EQ(checkpoint["file_bytes_per_second"]["min"], 0.3e9);
+  EXPECT_DOUBLE_EQ(checkpoint["storage"]["seconds"], 1.600000001);
+}
+
 TEST(CheckpointPart, NoneWithinTheRun) {
   auto report = make_report(0, {1, 1}, {0, 0});
   report.samples.checkpoints = {10, 0, {}};

@@ -133,7 +133,8 @@ const std::vector<PhaseRule>& phase_rules() {
       {"checkpoint",
        &RunEvidence::checkpoint_share,
        "Checkpoints take a noticeable part of the time.",
-       {"a larger --checkpoint_every, faster storage, or --checkpoint_writers node"}}};
+       {"a larger --checkpoint_every, faster storage, or without --shard "
+        "--checkpoint_writers node"}}};
   return rules;
 }
 

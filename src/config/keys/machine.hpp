@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/keys/group.hpp"
+#include "config/keys/steps.hpp"
 
 namespace scalemark {
 
@@ -249,8 +250,13 @@ struct MachineSettings {
     if (config.embedding_gradients != EmbeddingGradients::dense)
       whole.refuse("{} divides dense gradients; leave out --embedding_gradients {}", given,
                    to_string(config.embedding_gradients));
-    if (config.checkpoint_every > 0)
-      whole.refuse("{} has no checkpoints yet; leave out --checkpoint_every", given);
+    if (whole.is_given("checkpoint_writers") &&
+        config.checkpoint_writers != CheckpointWriters::rank)
+      whole.refuse(
+          "--checkpoint_writers {}: with {} every rank writes the part that it holds; leave it "
+          "out, "
+          "or give rank",
+          to_string(config.checkpoint_writers), given);
   }
 
   /// Checks the strategies for gradients of embedding tables where there are no tables, or where

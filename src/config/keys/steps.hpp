@@ -13,7 +13,7 @@
 namespace scalemark {
 
 /// The ranks that write a checkpoint, each of the whole state: rank 0, the first of each node, or
-/// all.
+/// all. With --shard each writes its part.
 enum class CheckpointWriters { root, node, rank };
 constexpr auto names_of(CheckpointWriters) { return Names{"root", "node", "rank"}; }
 
@@ -70,7 +70,7 @@ struct StepSettings {
         .otherwise("TMPDIR, or /tmp");
     rows.add("checkpoint_writers", &S::checkpoint_writers, "RANKS",
              "who writes a checkpoint, a file of the whole state each: rank 0, the first rank of "
-             "each node, or every rank");
+             "each node, or every rank; with --shard every rank writes the part that it holds");
     rows.add("storage_gbit", &S::storage_gbit, "GBIT",
              "write rate, Gbit/s, of a file system that all nodes share: the record projects what "
              "checkpoints cost there")
