@@ -91,16 +91,21 @@ def run_word(run):
     return ", ".join([" ".join(word for word in words if word) + kernels_words(run.text("kernels")), *more[:4]])
 
 
+def ids_of_curve(root):
+    """Of all its runs, with communication, without it and without one collective."""
+    return {repeat.text("run") for point in root.views("points") for of in (point, *point.views("exposed_collectives"))
+            for repeat in of.views("repeats")}
+
+
 def runs_of_curve(root, by_id):
-    """{pointer of a point: its run records}, baselines left out; and the ids of all its runs."""
-    runs, ids = {}, set()
+    """{pointer of a point: its run records}, those left out that do not communicate as others do."""
+    runs = {}
     for point in root.views("points"):
         for repeat in point.views("repeats"):
-            ids.add(repeat.text("run"))
             run = by_id.get(repeat.text("run"))
             if run is not None and not repeat.true("baseline"):
                 runs.setdefault(point.pointer, []).append(run)
-    return runs, ids
+    return runs
 
 
 def collect(records):
@@ -112,9 +117,8 @@ def collect(records):
     roots = by_kind.pop("scaling", [])
     curves, of_others = [], set()
     for root, name in zip(roots, names_of(roots, curve_word)):
-        found, ids = runs_of_curve(root, by_id)
-        curves.append(Curve(root, name, found))
-        of_others |= ids
+        curves.append(Curve(root, name, runs_of_curve(root, by_id)))
+        of_others |= ids_of_curve(root)
     for root in by_kind.get("instances", []):
         launches = root.views("alone") + root.views("points")
         of_others |= {job.text("run") for launch in launches for repeat in launch.views("repeats")

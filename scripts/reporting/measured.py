@@ -4,7 +4,7 @@ import dataclasses
 import os
 
 from reporting.again import commands
-from reporting.collection import NAMES, counted
+from reporting.collection import NAMES, counted, ids_of_curve
 from reporting.machines import Machine, by_machine
 from reporting.record import clean, scaled_bytes
 
@@ -90,7 +90,7 @@ def when(roots):
 
 def of_others(collection, roots):
     """Ids of those that a curve, a study or a set of jobs was made of: their command makes these too."""
-    ids = {repeat.text("run") for curve in collection.curves for point in curve.points for repeat in point.views("repeats")}
+    ids = set().union(*(ids_of_curve(curve.root) for curve in collection.curves))
     for study in collection.of("study"):
         folder = os.path.join(os.path.realpath(os.path.dirname(study.record.path)), "")
         ids |= {root.text("id") for root in roots if root is not study and os.path.realpath(root.record.path).startswith(folder)}

@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from reporting.collection import curve_word, run_word
+from reporting.collection import curve_word, ids_of_curve, run_word
 from reporting.files import File, classified, read_json
 from reporting.finding import HINT, NOTE, Finding
 from reporting.labels import in_common
@@ -45,7 +45,7 @@ def curves(collection):
             plan = ("scale", root.text("config_hash", 80), root.text("unit"), root.text("scaling"),
                     json.dumps(root.raw("settings"), sort_keys=True))
             yield Set(root.record.path, root.record.machine, plan, curve_word(root),
-                      {repeat.text("run") for point in root.views("points") for repeat in point.views("repeats")})
+                      ids_of_curve(root))
 
 
 def is_compared(sets, roots):

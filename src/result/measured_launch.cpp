@@ -405,13 +405,24 @@ std::vector<MeasuredLaunch> measured_launches(const Json& record, const fs::path
   }
 }
 
+namespace {
+
+/// Adds the ids of all runs of a point, also of those without one collective.
+void add_runs(std::set<std::string>& runs, const record::ScalingPoint& point) {
+  for (const record::CurveRepeat& repeat : point.repeats) runs.insert(repeat.run);
+  if (!point.exposed_collectives) return;
+  for (const record::ExposedCollective& exposed : *point.exposed_collectives)
+    for (const record::CurveRepeat& repeat : exposed.repeats) runs.insert(repeat.run);
+}
+
+}  // namespace
+
 LaunchesWithin launches_within(const Json& record, const fs::path& path) {
   LaunchesWithin within;
   try {
     if (kind_of(record) == "scaling") {
       const auto curve = record_from<ScalingCurve>(record);
-      for (const record::ScalingPoint& point : curve.points)
-        for (const record::CurveRepeat& repeat : point.repeats) within.runs.insert(repeat.run);
+      for (const record::ScalingPoint& point : curve.points) add_runs(within.runs, point);
       within.failed = curve.failed_launches;
     } else if (kind_of(record) == "instances") {
       const auto result = record_from<InstancesResult>(record);

@@ -201,13 +201,19 @@ void Trainer::open_checkpoints(const RankGroup& ranks) {
   const ResolvedConfig& config = impl_->config;
   const CheckpointWriters who = config.checkpoint_writers;
   const bool in_parts = config.shard != Shard::none;
+  const int parts = impl_->parameters->division().ranks;
   const bool all = in_parts || who == CheckpointWriters::rank;
-  const bool writes =
-      all || ranks.rank() == 0 || (who == CheckpointWriters::node && ranks.local_rank() == 0);
+  // Of the groups of --shard_ranks the first one writes: the others hold the same.
+  const bool writes = in_parts ? ranks.rank() < parts
+                               : all || ranks.rank() == 0 ||
+                                     (who == CheckpointWriters::node && ranks.local_rank() == 0);
   if (config.checkpoint_every == 0 || !writes || impl_->checkpoints) return;
   CheckpointWriter writer{ranks.rank(), !all && who == CheckpointWriters::root};
   if (all) writer.files_of_node = ranks.local_size();
-  if (in_parts) writer.parts = impl_->parameters->division().ranks;
+  if (in_parts) {
+    writer.parts = parts;
+    writer.files_of_node = std::min(writer.files_of_node, parts);
+  }
   impl_->checkpoints = std::make_unique<CheckpointFolder>(
       config.checkpoint_dir, checkpoint_tensor_bytes(*impl_->model, *impl_->parameters), writer);
 }

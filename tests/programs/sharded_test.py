@@ -252,6 +252,12 @@ class Checkpoints(ProgramTest):
                     self.assertIn(f"step 5, of 2 ranks with --shard {shard}", err)
                     self.assert_same("joined.pt", "whole/checkpoint-00000005.pt")
 
+    def test_of_several_groups_the_first_one_writes(self):
+        record = self.train(4, "parameters", "--shard_ranks", "2")
+        self.assertEqual(self.names(), ["checkpoint-00000005-rank0.pt", "checkpoint-00000005-rank1.pt"])
+        self.assertEqual(record["checkpoint"]["files"], 2)
+        self.assertIn("of 2 ranks with --shard parameters", self.join("c", "--output", "joined.pt"))
+
     def test_a_curve_leaves_sets_that_are_never_mixed(self):
         self.run_program(*mpirun(3, SCALEMARK, "scale", *self.WORDS, "--ranks", "1,2,3", "--repeats", "2", "--shard", "gradients",
                                  "--output", "s.json"))

@@ -124,8 +124,12 @@ void append(Json& list, const Json& findings, const Json& of) {
 
 std::set<std::string> runs_of_curve(const RecordView& curve) {
   std::set<std::string> ids;
-  for (const RecordView& point : curve.list("points"))
-    for (const RecordView& repeat : point.list("repeats")) ids.insert(repeat.words("run"));
+  for (const RecordView& point : curve.list("points")) {
+    std::vector<RecordView> lists = point.list("exposed_collectives");
+    lists.push_back(point);
+    for (const RecordView& of_list : lists)
+      for (const RecordView& repeat : of_list.list("repeats")) ids.insert(repeat.words("run"));
+  }
   return ids;
 }
 

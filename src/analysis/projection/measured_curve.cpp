@@ -78,6 +78,12 @@ void add_shard(MeasuredCurve& curve, const MeasuredLaunch& launch, const ModelFa
                                   shown_value(Json(name))));
   curve.shard = name;
   if (*shard == Shard::none) return;
+  if (const auto groups = launch.keys.find("shard_ranks");
+      groups != launch.keys.end() && groups->second.is_number())
+    throw ConfigError(
+        fmt::format("{}: shard_ranks is {}: the model has no groups of ranks; give a curve of "
+                    "--shard alone",
+                    launch.path.string(), shown_value(groups->second)));
   BucketPlan& buckets = curve.buckets;
   const std::string precision = value_or<std::string>(launch, "precision", "fp32");
   const bool narrow = precision == "bf16" || precision == "fp16";

@@ -121,6 +121,9 @@ TEST(MeasuredCurve, UnlikeLaunchesAreRefused) {
   ResultSet shards = shards_of("optimizer", "llama_tiny");
   shards.launches[1].keys["shard"] = "none";
   EXPECT_THAT(refusal(shards), HasSubstr("differ in shard (optimizer; none)"));
+  ResultSet groups = shards_of("optimizer", "llama_tiny");
+  for (MeasuredLaunch& one : groups.launches) one.keys["shard_ranks"] = 2;
+  EXPECT_THAT(refusal(groups), HasSubstr("shard_ranks is 2"));
   ResultSet unknown = result_set("a", {launch(100, 1), launch(150, 2)});
   for (MeasuredLaunch& one : unknown.launches) one.keys["model"] = "resnet1";
   EXPECT_THAT(refusal(unknown), HasSubstr("no facts about the model resnet1"));
