@@ -1,12 +1,14 @@
 // Runs the data check on the gradient buffers that training reduces. On CUDA, values are written
 // and compared on the host and copied to the buffers for each allreduce.
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <utility>
 
 #include "comm/gradient_reducer.hpp"
+#include "error.hpp"
 #include "train/trainer_impl.hpp"
 
 namespace scalemark {
@@ -75,9 +77,30 @@ class DeviceStagedCommunicator : public AsynchronousCommunicator {
   std::shared_ptr<Pairs> pairs_;  ///< host, device; by host address
 };
 
+/// Runs one check after the other, also after one that has failed: a rank that finds something
+/// wrong alone takes part in the others, for which its peers would wait.
+class Checks {
+ public:
+  template <typename F>
+  void run(F check) {
+    try {
+      check();
+    } catch (const CommError&) {
+      if (!first_) first_ = std::current_exception();
+    }
+  }
+  /// Throws what the first check that failed has thrown.
+  void end() const {
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  std::exception_ptr first_;
+};
+
 /// Checks gathers of blocks in the form of table rows: their indices and their elements, with
 /// different lengths for neighbouring ranks.
-void check_gathers(Communicator& communicator, DeviceBackend& device, int rank) {
+void check_gathers(Communicator& communicator, DeviceBackend& device, int rank, Checks& checks) {
   std::vector<std::size_t> counts;
   for (int r = 0; r < communicator.size(); ++r) counts.push_back(10'000 + 100 * (r % 3));
   const auto own = static_cast<std::int64_t>(counts[static_cast<std::size_t>(rank)]);
@@ -89,23 +112,28 @@ void check_gathers(Communicator& communicator, DeviceBackend& device, int rank) 
     const Buffer sent{mine.data_ptr(), static_cast<std::size_t>(own), type};
     const Buffer received{all.data_ptr(), static_cast<std::size_t>(total), type};
     if (device.device().is_cpu()) {
-      check_allgather(communicator, sent, received, counts, rank, false);
+      checks.run([&] { check_allgather(communicator, sent, received, counts, rank, false); });
       continue;
     }
     DeviceStagedCommunicator staged(communicator, device);
     staged.pair(mine, at::empty({own}, mine.options().device(device.device())));
     staged.pair(all, at::empty({total}, all.options().device(device.device())));
-    check_allgather(staged, sent, received, counts, rank, false);
+    checks.run([&] { check_allgather(staged, sent, received, counts, rank, false); });
   }
 }
 
 /// Checks the collectives of a division on its own buffers: a bucket's gradients are scattered, and
 /// blocks gathered.
 void check_division(Communicator& communicator, FlatParameters& parameters, DeviceBackend& device,
-                    int rank, bool corrupt) {
+                    int rank, bool corrupt, Checks& checks) {
   const Division& division = parameters.division();
   const auto buffer_of = [](const at::Tensor& tensor) {
     return Buffer{tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), DataType::f32};
+  };
+  const auto check = [&](Communicator& over, const Buffer& all, const Buffer& mine,
+                         const std::vector<std::size_t>& counts) {
+    checks.run([&] { check_reduce_scatter(over, all, mine, rank, corrupt); });
+    checks.run([&] { check_allgather(over, mine, all, counts, rank, false); });
   };
   for (const Bucket& bucket : parameters.buckets()) {
     const at::Tensor& whole = bucket.whole.gradients;
@@ -113,17 +141,14 @@ void check_division(Communicator& communicator, FlatParameters& parameters, Devi
     const std::vector<std::size_t> counts(static_cast<std::size_t>(division.ranks),
                                           static_cast<std::size_t>(bucket.count));
     if (device.device().is_cpu()) {
-      const Buffer all = buffer_of(whole), mine = buffer_of(bucket.gradients);
-      check_reduce_scatter(communicator, all, mine, rank, corrupt);
-      check_allgather(communicator, mine, all, counts, rank, false);
+      check(communicator, buffer_of(whole), buffer_of(bucket.gradients), counts);
     } else {
       DeviceStagedCommunicator staged(communicator, device);
       const at::Tensor host_all = at::empty({bucket.whole.count}, at::kFloat),
                        host_mine = at::empty({bucket.count}, at::kFloat);
       staged.pair(host_all, whole);
       staged.pair(host_mine, bucket.gradients);
-      check_reduce_scatter(staged, buffer_of(host_all), buffer_of(host_mine), rank, corrupt);
-      check_allgather(staged, buffer_of(host_mine), buffer_of(host_all), counts, rank, false);
+      check(staged, buffer_of(host_all), buffer_of(host_mine), counts);
     }
     whole.zero_();  // padding must stay zero
     bucket.gradients.zero_();
@@ -136,10 +161,14 @@ void check_division(Communicator& communicator, FlatParameters& parameters, Devi
 void check_gradient_buffers(Communicator& communicator, FlatParameters& parameters,
                             DeviceBackend& device, int rank, bool corrupt) {
   const at::NoGradGuard no_grad;
-  if (parameters.division().divides())
-    return check_division(communicator, parameters, device, rank, corrupt);
+  Checks checks;
+  if (parameters.division().divides()) {
+    check_division(communicator, parameters, device, rank, corrupt, checks);
+    return checks.end();
+  }
   if (device.device().is_cpu()) {
-    check_allreduce(communicator, parameters.gradient_buffers(), rank, corrupt);
+    checks.run(
+        [&] { check_allreduce(communicator, parameters.gradient_buffers(), rank, corrupt); });
   } else {
     DeviceStagedCommunicator staged(communicator, device);
     std::vector<Buffer> host_buffers;
@@ -149,13 +178,14 @@ void check_gradient_buffers(Communicator& communicator, FlatParameters& paramete
       host_buffers.push_back(
           {host.data_ptr(), static_cast<std::size_t>(bucket.count), DataType::f32});
     }
-    check_allreduce(staged, host_buffers, rank, corrupt);
+    checks.run([&] { check_allreduce(staged, host_buffers, rank, corrupt); });
   }
   const auto& tables = parameters.tables();
   if (std::any_of(tables.begin(), tables.end(),
                   [](const TableRows& rows) { return rows.table.gathered(); }))
-    check_gathers(communicator, device, rank);
+    check_gathers(communicator, device, rank, checks);
   for (Bucket& bucket : parameters.buckets()) bucket.gradients.zero_();  // padding must stay zero
+  checks.end();
 }
 
 }  // namespace scalemark

@@ -1,6 +1,6 @@
-// Implements the reducer of --shard: reduce-scatters gradients, sums the own block over the groups
-// of --shard_ranks, and gathers weights before layers use them. What runs on one communicator is
-// started in an order that the network decides, which is the same on all ranks.
+// Implements the reducer of --shard: reduce-scatters gradients, sums the own block over the other
+// groups of --shard_ranks, and gathers weights before layers use them. What runs on a communicator
+// is started in an order that the network decides, which is the same on all ranks.
 #include <algorithm>
 #include <array>
 #include <numeric>

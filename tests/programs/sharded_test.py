@@ -167,6 +167,14 @@ class Sharded(ProgramTest):
                     if sent == signal.SIGSTOP:
                         self.assertRegex(err, r"silent \(stopped, dead or unreachable\)")
 
+    def test_one_rank_that_gets_a_wrong_sum_ends_the_run(self):
+        for ranks, *words in ((2, "gradients"), (4, "parameters", "--shard_ranks", "2")):
+            for step, when in ((0, ""), (3, "it was right before the measurement")):
+                with self.subTest(words=words, step=step):
+                    _, err = self.run_program(*mpirun(ranks, SCALEMARK, "run", *LLAMA, "--num_batches", "5", "--timeout", "60", "--shard",
+                                                      *words, "--inject", f"corrupt_allreduce:rank={ranks - 1}:step={step}"), expect=4)
+                    self.assertRegex(err, f"reduce-scatter.* is wrong on rank {ranks - 1}.*{when}")
+
     def test_what_has_no_meaning_is_refused(self):
         for words, naming in (
                 (["--shard", "parameters", "--overlap", "step"], "--overlap step .* --overlap backward"),

@@ -428,7 +428,9 @@ TEST(ShardedInGroups, SendsWhatTheClosedFormsSay) {
       EXPECT_EQ(of_collectives, static_cast<double>(within + between) * config.num_batches);
       EXPECT_EQ(trained.samples.collectives.size(), 3u);
     }
-  namespace fs = std::filesystem;
+}
+
+namespace fs = std::filesystem;
 
   /// A folder that all ranks see, removed by rank 0.
   class CommonFolder {
