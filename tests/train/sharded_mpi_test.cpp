@@ -432,169 +432,169 @@ TEST(ShardedInGroups, SendsWhatTheClosedFormsSay) {
 
 namespace fs = std::filesystem;
 
-  /// A folder that all ranks see, removed by rank 0.
-  class CommonFolder {
-   public:
-    CommonFolder()
-        : path_(world().broadcast(
-              (fs::temp_directory_path() / ("parts-" + std::to_string(getpid()))).string())) {}
-    ~CommonFolder() {
-      world().barrier();
-      if (world().rank() == 0) fs::remove_all(path_);
-    }
-    CommonFolder(const CommonFolder&) = delete;
-    CommonFolder& operator=(const CommonFolder&) = delete;
-    const fs::path& path() const { return path_; }
+/// A folder that all ranks see, removed by rank 0.
+class CommonFolder {
+ public:
+  CommonFolder()
+      : path_(world().broadcast(
+            (fs::temp_directory_path() / ("parts-" + std::to_string(getpid()))).string())) {}
+  ~CommonFolder() {
+    world().barrier();
+    if (world().rank() == 0) fs::remove_all(path_);
+  }
+  CommonFolder(const CommonFolder&) = delete;
+  CommonFolder& operator=(const CommonFolder&) = delete;
+  const fs::path& path() const { return path_; }
 
-   private:
-    fs::path path_;
+ private:
+  fs::path path_;
+};
+
+Samples train_with_checkpoints(RunConfig config, Shard shard, const fs::path& folder) {
+  config.shard = shard;
+  config.checkpoint_every = 2;
+  config.checkpoint_dir = folder.string();
+  const auto device = make_device_backend(Device::cpu, 0);
+  const auto communicator =
+      make_communicator(CommunicatorKind::mpi, world(), -1, config.wire_dtype);
+  Trainer trainer(config, *device, world(), plan_batch(config, world().size()));
+  world().agree_on([&] { trainer.open_checkpoints(world()); });
+  const Samples samples = trainer.measure(world(), *communicator, nullptr);
+  world().barrier();
+  return samples;
+}
+
+void expect_same_tensors(const c10::IValue& found, const c10::IValue& right) {
+  const auto tensors = found.toTensorVector(), others = right.toTensorVector();
+  ASSERT_EQ(tensors.size(), others.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) EXPECT_TRUE(at::equal(tensors[i], others[i]));
+}
+
+/// Weights, buffers, states and scalars of two files.
+void expect_same_files(const fs::path& found_path, const fs::path& right_path) {
+  const auto found = torch::jit::load(found_path.string());
+  const auto right = torch::jit::load(right_path.string());
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& one : found.named_parameters()) tensors[one.name] = one.value;
+  for (const auto& one : found.named_buffers()) tensors[one.name] = one.value;
+  std::size_t count = 0;
+  const auto expect_in_found = [&](const auto& list) {
+    for (const auto& one : list) {
+      ++count;
+      ASSERT_TRUE(tensors.contains(one.name)) << one.name;
+      EXPECT_TRUE(at::equal(tensors[one.name], one.value)) << one.name;
+    }
   };
+  expect_in_found(right.named_parameters());
+  expect_in_found(right.named_buffers());
+  EXPECT_EQ(tensors.size(), count);
+  const auto states = right.attr("optimizer").toModule();
+  for (std::size_t i = 0; i < states.type()->numAttributes(); ++i) {
+    const std::string name = states.type()->getAttributeName(i);
+    expect_same_tensors(found.attr("optimizer").toModule().attr(name), states.attr(name));
+  }
+  const auto scalars = right.attr("training_state").toModule();
+  for (const char* name : {"steps", "optimizer_steps", "learning_rate", "loss_scale"})
+    EXPECT_EQ(found.attr("training_state").toModule().attr(name), scalars.attr(name)) << name;
+}
 
-  Samples train_with_checkpoints(RunConfig config, Shard shard, const fs::path& folder) {
-    config.shard = shard;
-    config.checkpoint_every = 2;
-    config.checkpoint_dir = folder.string();
-    const auto device = make_device_backend(Device::cpu, 0);
-    const auto communicator =
-        make_communicator(CommunicatorKind::mpi, world(), -1, config.wire_dtype);
-    Trainer trainer(config, *device, world(), plan_batch(config, world().size()));
-    world().agree_on([&] { trainer.open_checkpoints(world()); });
-    const Samples samples = trainer.measure(world(), *communicator, nullptr);
+/// With sums in the same order.
+void expect_joined_as_undivided(RunConfig config) {
+  if (world().size() > 2) config.wire_dtype = WireDtype::bf16;
+  const CommonFolder folder;
+  train_with_checkpoints(config, Shard::none, folder.path());
+  for (const Shard shard : kShards) {
+    SCOPED_TRACE(to_string(shard));
+    const Samples samples = train_with_checkpoints(config, shard, folder.path());
+    const fs::path mine =
+        folder.path() / ("checkpoint-00000011-rank" + std::to_string(world().rank()) + ".pt");
+    EXPECT_EQ(static_cast<std::int64_t>(fs::file_size(mine)), samples.checkpoints.bytes);
+    if (world().rank() == 0) {
+      const WholeCheckpoint joined = read_sharded_checkpoint(folder.path());
+      EXPECT_EQ(joined.training.steps, 11);
+      EXPECT_EQ(joined.shard, to_string(shard));
+      EXPECT_EQ(joined.ranks, world().size());
+      write_whole_checkpoint(joined, folder.path() / "joined.pt");
+      expect_same_files(folder.path() / "joined.pt", folder.path() / "checkpoint-00000011.pt");
+    }
     world().barrier();
-    return samples;
   }
+}
 
-  void expect_same_tensors(const c10::IValue& found, const c10::IValue& right) {
-    const auto tensors = found.toTensorVector(), others = right.toTensorVector();
-    ASSERT_EQ(tensors.size(), others.size());
-    for (std::size_t i = 0; i < tensors.size(); ++i) EXPECT_TRUE(at::equal(tensors[i], others[i]));
+TEST(ShardedCheckpoints, AreThoseOfUndividedTraining) {
+  for (const auto& [model, optimizer] : {std::pair{"smallnet", Optimizer::momentum},
+                                         {"llama_tiny", Optimizer::adamw},
+                                         {"smallnet", Optimizer::sgd}}) {
+    SCOPED_TRACE(model);
+    expect_joined_as_undivided(of_model(model, optimizer));
   }
+}
 
-  /// Weights, buffers, states and scalars of two files.
-  void expect_same_files(const fs::path& found_path, const fs::path& right_path) {
-    const auto found = torch::jit::load(found_path.string());
-    const auto right = torch::jit::load(right_path.string());
-    std::map<std::string, at::Tensor> tensors;
-    for (const auto& one : found.named_parameters()) tensors[one.name] = one.value;
-    for (const auto& one : found.named_buffers()) tensors[one.name] = one.value;
-    std::size_t count = 0;
-    const auto expect_in_found = [&](const auto& list) {
-      for (const auto& one : list) {
-        ++count;
-        ASSERT_TRUE(tensors.contains(one.name)) << one.name;
-        EXPECT_TRUE(at::equal(tensors[one.name], one.value)) << one.name;
-      }
-    };
-    expect_in_found(right.named_parameters());
-    expect_in_found(right.named_buffers());
-    EXPECT_EQ(tensors.size(), count);
-    const auto states = right.attr("optimizer").toModule();
-    for (std::size_t i = 0; i < states.type()->numAttributes(); ++i) {
-      const std::string name = states.type()->getAttributeName(i);
-      expect_same_tensors(found.attr("optimizer").toModule().attr(name), states.attr(name));
-    }
-    const auto scalars = right.attr("training_state").toModule();
-    for (const char* name : {"steps", "optimizer_steps", "learning_rate", "loss_scale"})
-      EXPECT_EQ(found.attr("training_state").toModule().attr(name), scalars.attr(name)) << name;
-  }
-
-  /// With sums in the same order.
-  void expect_joined_as_undivided(RunConfig config) {
-    if (world().size() > 2) config.wire_dtype = WireDtype::bf16;
-    const CommonFolder folder;
-    train_with_checkpoints(config, Shard::none, folder.path());
-    for (const Shard shard : kShards) {
-      SCOPED_TRACE(to_string(shard));
-      const Samples samples = train_with_checkpoints(config, shard, folder.path());
-      const fs::path mine =
-          folder.path() / ("checkpoint-00000011-rank" + std::to_string(world().rank()) + ".pt");
-      EXPECT_EQ(static_cast<std::int64_t>(fs::file_size(mine)), samples.checkpoints.bytes);
-      if (world().rank() == 0) {
-        const WholeCheckpoint joined = read_sharded_checkpoint(folder.path());
-        EXPECT_EQ(joined.training.steps, 11);
-        EXPECT_EQ(joined.shard, to_string(shard));
-        EXPECT_EQ(joined.ranks, world().size());
-        write_whole_checkpoint(joined, folder.path() / "joined.pt");
-        expect_same_files(folder.path() / "joined.pt", folder.path() / "checkpoint-00000011.pt");
-      }
-      world().barrier();
-    }
-  }
-
-  TEST(ShardedCheckpoints, AreThoseOfUndividedTraining) {
-    for (const auto& [model, optimizer] : {std::pair{"smallnet", Optimizer::momentum},
-                                           {"llama_tiny", Optimizer::adamw},
-                                           {"smallnet", Optimizer::sgd}}) {
-      SCOPED_TRACE(model);
-      expect_joined_as_undivided(of_model(model, optimizer));
-    }
-  }
-
-  TEST(ShardedCheckpoints, AreThoseOfUndividedTrainingInTwoByteTypes) {
-    for (const Precision precision : {Precision::bf16, Precision::fp16}) {
-      SCOPED_TRACE(to_string(precision));
-      RunConfig config = of_model("llama_tiny", Optimizer::adamw);
-      config.precision = precision;
-      if (precision == Precision::fp16) config.wire_dtype = WireDtype::fp16;
-      expect_joined_as_undivided(config);
-      if (precision == Precision::fp16) continue;
-      config.optimizer = Optimizer::momentum;
-      expect_joined_as_undivided(config);
-    }
-  }
-
-  TEST(ShardedCheckpoints, HoldBuffersToo) {
-    if (world().size() > 2) return;  // whose sums have another order
-    RunConfig config = of_model("resnet18", Optimizer::momentum);
-    config.image_size = 32;
-    config.num_batches = 2;
-    const CommonFolder folder;
-    train_with_checkpoints(config, Shard::none, folder.path());
-    train_with_checkpoints(config, Shard::parameters, folder.path());
-    if (world().rank() != 0) return;
-    write_whole_checkpoint(read_sharded_checkpoint(folder.path()), folder.path() / "joined.pt");
-    expect_same_files(folder.path() / "joined.pt", folder.path() / "checkpoint-00000003.pt");
-  }
-
-  TEST(ShardedCheckpoints, GatherNoWeights) {
-    if (world().size() == 1) return;
+TEST(ShardedCheckpoints, AreThoseOfUndividedTrainingInTwoByteTypes) {
+  for (const Precision precision : {Precision::bf16, Precision::fp16}) {
+    SCOPED_TRACE(to_string(precision));
     RunConfig config = of_model("llama_tiny", Optimizer::adamw);
-    config.shard = Shard::parameters;
-    const auto device = make_device_backend(Device::cpu, 0);
-    Trainer trainer(config, *device, world(), plan_batch(config, world().size()));
-    torch::serialize::OutputArchive archive;
-    // The model's own weights have no memory now.
-    std::int64_t own = 0;
-    for (const Bucket& bucket : trainer.parameters().buckets()) {
-      EXPECT_EQ(bucket.whole.weights.storage().nbytes(), 0u);
-      own += 3 * static_cast<std::int64_t>(bucket.weights.nbytes());
-    }
-    const auto model = make_model({"llama_tiny"});
-    write_training_part(archive, *model, trainer.parameters(), {Shard::parameters, "m"}, {});
-    for (const Bucket& bucket : trainer.parameters().buckets())
-      EXPECT_EQ(bucket.whole.weights.storage().nbytes(), 0u);
-    std::int64_t bytes = 0;
-    archive.save_to([&](const void*, std::size_t size) {
-      bytes += static_cast<std::int64_t>(size);
-      return size;
-    });
-    EXPECT_LT(bytes, own + (1 << 18));
+    config.precision = precision;
+    if (precision == Precision::fp16) config.wire_dtype = WireDtype::fp16;
+    expect_joined_as_undivided(config);
+    if (precision == Precision::fp16) continue;
+    config.optimizer = Optimizer::momentum;
+    expect_joined_as_undivided(config);
   }
+}
 
-  TEST(ShardedCheckpoints, ARankThatCannotWriteLeavesTheSetBefore) {
-    if (world().size() == 1) return;
-    const CommonFolder folder;
-    RunConfig config = of_model("llama_tiny", Optimizer::adamw);
-    if (world().rank() == 1)  // in the way of its third file
-      fs::create_directories(folder.path() / ".checkpoint-00000007-rank1.pt.tmp" / "x");
-    world().barrier();
-    EXPECT_THROW(train_with_checkpoints(config, Shard::parameters, folder.path()), AgreedError);
-    world().barrier();
-    if (world().rank() != 0) return;
-    const WholeCheckpoint joined = read_sharded_checkpoint(folder.path());
-    EXPECT_EQ(joined.training.steps, 5);
-    EXPECT_TRUE(joined.passed_over.empty());
+TEST(ShardedCheckpoints, HoldBuffersToo) {
+  if (world().size() > 2) return;  // whose sums have another order
+  RunConfig config = of_model("resnet18", Optimizer::momentum);
+  config.image_size = 32;
+  config.num_batches = 2;
+  const CommonFolder folder;
+  train_with_checkpoints(config, Shard::none, folder.path());
+  train_with_checkpoints(config, Shard::parameters, folder.path());
+  if (world().rank() != 0) return;
+  write_whole_checkpoint(read_sharded_checkpoint(folder.path()), folder.path() / "joined.pt");
+  expect_same_files(folder.path() / "joined.pt", folder.path() / "checkpoint-00000003.pt");
+}
+
+TEST(ShardedCheckpoints, GatherNoWeights) {
+  if (world().size() == 1) return;
+  RunConfig config = of_model("llama_tiny", Optimizer::adamw);
+  config.shard = Shard::parameters;
+  const auto device = make_device_backend(Device::cpu, 0);
+  Trainer trainer(config, *device, world(), plan_batch(config, world().size()));
+  torch::serialize::OutputArchive archive;
+  // The model's own weights have no memory now.
+  std::int64_t own = 0;
+  for (const Bucket& bucket : trainer.parameters().buckets()) {
+    EXPECT_EQ(bucket.whole.weights.storage().nbytes(), 0u);
+    own += 3 * static_cast<std::int64_t>(bucket.weights.nbytes());
   }
+  const auto model = make_model({"llama_tiny"});
+  write_training_part(archive, *model, trainer.parameters(), {Shard::parameters, "m"}, {});
+  for (const Bucket& bucket : trainer.parameters().buckets())
+    EXPECT_EQ(bucket.whole.weights.storage().nbytes(), 0u);
+  std::int64_t bytes = 0;
+  archive.save_to([&](const void*, std::size_t size) {
+    bytes += static_cast<std::int64_t>(size);
+    return size;
+  });
+  EXPECT_LT(bytes, own + (1 << 18));
+}
+
+TEST(ShardedCheckpoints, ARankThatCannotWriteLeavesTheSetBefore) {
+  if (world().size() == 1) return;
+  const CommonFolder folder;
+  RunConfig config = of_model("llama_tiny", Optimizer::adamw);
+  if (world().rank() == 1)  // in the way of its third file
+    fs::create_directories(folder.path() / ".checkpoint-00000007-rank1.pt.tmp" / "x");
+  world().barrier();
+  EXPECT_THROW(train_with_checkpoints(config, Shard::parameters, folder.path()), AgreedError);
+  world().barrier();
+  if (world().rank() != 0) return;
+  const WholeCheckpoint joined = read_sharded_checkpoint(folder.path());
+  EXPECT_EQ(joined.training.steps, 5);
+  EXPECT_TRUE(joined.passed_over.empty());
+}
 
 }  // namespace
 }  // namespace scalemark::sharded_mpi_test
