@@ -129,12 +129,12 @@ void Roofline::describe(Fields& fields) {
            "precision")
       .unit("FLOP/s")
       .above(0)
-      .since(11);
+      .since(12);
   fields
       .add("published_fraction", &Roofline::published_fraction,
            "achieved / published peak: the model FLOPs utilisation (MFU)")
       .above(0)
-      .since(11);
+      .since(12);
 }
 
 void ForeignLoad::describe(Fields& fields) {

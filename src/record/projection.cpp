@@ -23,7 +23,7 @@ void FittedCurve::describe(Fields& fields) {
   fields.add("scaling", &FittedCurve::scaling, "what stays the same as ranks are added");
   fields.add("shard", &FittedCurve::shard, "what is divided among the ranks: `--shard`")
       .one_of({"none", "optimizer", "gradients", "parameters"})
-      .since(11);
+      .since(12);
   fields.add("parameters", &FittedCurve::parameters, "trainable").above(0);
 }
 
@@ -159,7 +159,7 @@ void ProjectedPoint::describe(Fields& fields) {
   fields.add("exposed_seconds", &P::exposed_seconds, "part of it: communication that is not hidden")
       .unit("s")
       .at_least(0);
-  fields.add("collectives", &P::collectives, "the same, each by itself").since(11);
+  fields.add("collectives", &P::collectives, "the same, each by itself").since(12);
   fields.add("trend_seconds", &P::trend_seconds, "part of it: what the curve's trend adds")
       .unit("s")
       .since(3)

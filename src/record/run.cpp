@@ -119,7 +119,7 @@ void Communication::describe(Fields& fields) {
            "consecutive ranks among which it is divided; between such groups it is replicated: "
            "`--shard_ranks`")
       .at_least(1)
-      .since(11)
+      .since(12)
       .otherwise("nothing is divided");
   fields
       .add("bucket_mb", &Communication::bucket_mb,

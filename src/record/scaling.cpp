@@ -137,7 +137,7 @@ void describe_communication(Fields& fields) {
   fields
       .add("exposed_collectives", &P::exposed_collectives,
            "with `--shard`: what each collective adds to a step, by leaving it alone out")
-      .since(11);
+      .since(12);
 }
 
 void describe_solution(Fields& fields) {

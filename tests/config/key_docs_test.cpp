@@ -170,7 +170,7 @@ TEST(KeyTable, AKeyIsNamedInItsRowAlone) {
   EXPECT_EQ(spelled,
             (std::set<std::string>{"base_batch_size", "batch_size", "communicator", "container",
                                    "container_program", "container_runtime", "global_batch_size",
-                                   "global_batch_tokens", "hostfile", "launcher",
+                                   "global_batch_tokens", "hostfile", "launcher", "leave_out",
                                    "micro_batch_size", "precision", "ranks", "ranks_per_node",
                                    "reducer", "repeats", "seed", "shard_ranks"}));
 }
