@@ -34,9 +34,12 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
     loss_share_.push_back(at::full({}, 1 / all[i], on_device));
   }
   not_updated_.resize(trainer.parameters->buckets().size());
-  if (trainer.parameters->division().divides())
+  if (trainer.parameters->division().divides()) {
     trainer.optimizer->set_over_shards(
         [this](const at::Tensor& value) { return reducer_->sum_over_shards(value); });
+    // Own blocks in place of the others' make another network in every step, which would diverge.
+    learns_ = !alone && trainer.config.leave_out == LeaveOut::none;
+  }
   reducer_->set_on_wait(
       [this](bool begins) { loop_.enter(begins ? StepPhase::communication : phase_); });
   if (!asynchronous_) return;
@@ -111,7 +114,7 @@ at::Tensor MeasuredLoop::train_step(long number, std::size_t turn,
     loss.backward(gradient_scale);
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
-  trainer_.optimizer->set_learning_rate(learning_rate_.at(number));
+  trainer_.optimizer->set_learning_rate(learns_ ? learning_rate_.at(number) : 0);
   enter(StepPhase::communication);
   update();
   return sum;

@@ -67,6 +67,7 @@ class MeasuredLoop {
   StepLoop loop_;
   StepPhase phase_ = StepPhase::rest;  ///< what the step is in, where it does not wait
   LearningRate learning_rate_;
+  bool learns_ = true;  ///< false: weights stay, since ranks do not have those of others
   LossScaler scaler_;
   std::unique_ptr<InputPipeline> input_;
   std::function<void(long number)> after_step_ = [](long) {};

@@ -211,6 +211,7 @@ TEST(Sharded, WhatIsLeftOutIsNotSent) {
     SCOPED_TRACE(to_string(shard));
     config.leave_out = LeaveOut::none;
     const StepTraffic whole = train(config, shard).traffic;
+    const Trained alone = train(config, shard, CommunicatorKind::none);
     StepTraffic sum;
     for (const auto& [left_out, other] :
          {std::pair{LeaveOut::reduce_scatter, Collective::allgather},
@@ -219,6 +220,8 @@ TEST(Sharded, WhatIsLeftOutIsNotSent) {
       const Trained trained = train(config, shard);
       ASSERT_EQ(trained.samples.collectives.size(), 1u);
       EXPECT_EQ(trained.samples.collectives.front().collective, other);
+      for (const auto& [parameter, weights] : alone.weights)
+        EXPECT_TRUE(at::equal(trained.weights.at(parameter), weights)) << "they are not trained";
       sum.bytes += trained.traffic.bytes;
       sum.messages += trained.traffic.messages;
     }
