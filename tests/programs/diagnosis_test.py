@@ -66,9 +66,14 @@ class Curves(Findings):
         """Eight ranks on one core compute together what one alone does, also without communication. Eight, so that it holds too where
         others want this core: beside N of them one rank gets 1 / (1 + N) of it and eight get 8 / (8 + N), far from eight times that."""
         pinned = ["taskset", "-c", str(CPUS[0])]
-        out, err = self.run_program(*pinned, *mpirun(8, SCALEMARK, "scale", "--model", "smallnet", "--batch_size", 32, "--num_batches", 10,
-                                                     "--num_warmup_batches", 2, "--ranks", "1,8", "--repeats", 2, "--output", "s.json"))
-        host = self.found(self.read("s.json"), "host")
+        for _ in range(4):  # a baseline that others slowed down below the measurement tells nothing of the host
+            out, err = self.run_program(*pinned, *mpirun(8, SCALEMARK, "scale", "--model", "smallnet", "--batch_size", 32, "--num_batches",
+                                                         10, "--num_warmup_batches", 2, "--ranks", "1,8", "--repeats", 2, "--output",
+                                                         "s.json", "--overwrite"))
+            record = self.read("s.json")
+            if "baseline" not in {finding["rule"] for finding in record["findings"]}:
+                break
+        host = self.found(record, "host")
         [kept] = [number for number in host["numbers"] if number["name"] == "kept"]
         self.assertLess(kept["value"], 0.95)
         self.assert_told(out + err, host)
