@@ -197,7 +197,7 @@ InferenceResult make_inference(const RecordContext& context, const InferenceFact
   result.server = server_of(config, facts, reports);
   result.placement = placement_of(reports);
   result.ranks = inference_ranks(facts, reports, metrics);
-  set_compute(result, facts, reports, mean_step_of(facts, metrics));
+  set_compute(result, facts, count_gpus(result.ranks), mean_step_of(facts, metrics));
   result.windows = windows_of(config, facts.units_per_step, reports);
   result.memory = memory_of(reports);
   result.noise = noise_of(reports);

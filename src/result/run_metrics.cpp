@@ -1,13 +1,10 @@
 // Throughput, step times and stragglers from the ranks' samples.
 #include "result/run_metrics.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <set>
 
 namespace scalemark {
 namespace {
@@ -146,16 +143,8 @@ constexpr PublishedPeak kPublishedPeaks[] = {
     {"Tesla T4", 65e12, false},
 };
 
-std::size_t count_gpus(const std::vector<RankReport>& reports) {
-  std::set<std::string> gpus;
-  for (const RankReport& report : reports)
-    gpus.insert(report.gpu_uuid.empty() ? fmt::format("{}:{}", report.host, report.gpu.value_or(-1))
-                                        : report.gpu_uuid);
-  return gpus.size();
-}
-
 Known<double> published_flops(const record::Measured& result, const RunFacts& facts,
-                              const std::vector<RankReport>& reports) {
+                              std::optional<int> gpus) {
   if (facts.device != "cuda") return Unknown{"of GPUs alone a vendor publishes it"};
   if (result.precision != Precision::bf16 && result.precision != Precision::fp16)
     return Unknown{"the table has peaks in bf16 and fp16"};
@@ -165,18 +154,18 @@ Known<double> published_flops(const record::Measured& result, const RunFacts& fa
     return name.starts_with(one.device) &&
            std::string_view(" -").find((std::string(name) + " ")[one.device.size()]) != name.npos;
   });
-  if (slice || peak == std::end(kPublishedPeaks) ||
+  if (slice || !gpus || peak == std::end(kPublishedPeaks) ||
       (result.precision == Precision::bf16 && !peak->bf16))
     return Unknown{"the table does not have this GPU, or not in this precision"};
-  return peak->flops * static_cast<double>(count_gpus(reports));
+  return peak->flops * *gpus;
 }
 
 }  // namespace
 
 std::span<const PublishedPeak> published_peaks() { return kPublishedPeaks; }
 
-void set_compute(record::Measured& result, const RunFacts& facts,
-                 const std::vector<RankReport>& reports, double mean_step) {
+void set_compute(record::Measured& result, const RunFacts& facts, std::optional<int> gpus,
+                 double mean_step) {
   const bool known = facts.flops_per_sample > 0;
   const Unknown unknown{"the catalog states no FLOPs for this model and image size"};
   const Unknown why = known ? Unknown{"the run has no valid throughput"} : unknown;
@@ -193,7 +182,7 @@ void set_compute(record::Measured& result, const RunFacts& facts,
     result.roofline.fraction = Unknown{"the GEMM rate was not measured in this run"};
   else
     result.roofline.fraction = *result.achieved_flops / *result.roofline.gemm_flops;
-  result.roofline.published_flops = published_flops(result, facts, reports);
+  result.roofline.published_flops = published_flops(result, facts, gpus);
   if (!result.roofline.published_flops)
     result.roofline.published_fraction = Unknown{result.roofline.published_flops.why()};
   else if (!result.achieved_flops)

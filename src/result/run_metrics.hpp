@@ -2,8 +2,13 @@
 // exact-value tests. Formulas: docs/measurements.md.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <concepts>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -61,9 +66,21 @@ struct PublishedPeak {
   bool bf16 = true;         ///< it has units for bf16, not for fp16 alone
 };
 std::span<const PublishedPeak> published_peaks();
-/// achieved_flops and roofline. `mean_step`: of a step, seconds.
-void set_compute(record::Measured& result, const RunFacts& facts,
-                 const std::vector<RankReport>& reports, double mean_step);
+/// Returns how many GPUs ranks use, by UUID, or by host and number where the driver tells none;
+/// nullopt where a rank uses none.
+template <std::derived_from<record::RankPlacement> Rank>
+std::optional<int> count_gpus(const std::vector<Rank>& ranks) {
+  std::set<std::string> gpus;
+  for (const Rank& rank : ranks) {
+    if (!rank.gpu) return std::nullopt;
+    gpus.insert(rank.gpu_uuid.value_or(fmt::format("{}:{}", rank.host, *rank.gpu)));
+  }
+  return static_cast<int>(gpus.size());
+}
+
+/// achieved_flops and roofline. `gpus`: count_gpus(). `mean_step`: of a step, seconds.
+void set_compute(record::Measured& result, const RunFacts& facts, std::optional<int> gpus,
+                 double mean_step);
 
 /// Which rank ran where, on what, and whether it is bound as it was asked for.
 std::vector<record::RankPlacement> rank_placements(const std::vector<RankReport>& reports);

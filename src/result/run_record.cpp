@@ -91,7 +91,7 @@ RunResult make_run(const RecordContext& context, const RunFacts& given,
   run.rank_steps = rank_steps_of(reports);
   run.loss = loss_of(config, reports);
   run.lengths = lengths_of(config, facts, reports);
-  set_compute(run, facts, reports, metrics.mean_step);
+  set_compute(run, facts, count_gpus(run.ranks), metrics.mean_step);
   run.energy = energy_of(config, facts, reports, metrics);
   run.memory = run_memory_of(reports);
   run.noise = run_noise_of(reports);

@@ -227,6 +227,7 @@ TEST(RunRecord, ThePublishedPeakIsThatOfTheGpusInThisPrecision) {
     context.config.config.precision = *from_string<Precision>(precision);
     return test::make_run_record(context, facts, reports)["roofline"];
   };
+  for (RankReport& report : reports) report.gpu = report.rank;
   reports[0].gpu_uuid = "GPU-a";
   reports[1].gpu_uuid = "GPU-b";
   EXPECT_EQ(roofline("NVIDIA H100 80GB HBM3", "bf16")["published_flops"], 2 * 989e12);

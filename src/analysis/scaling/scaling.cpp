@@ -18,6 +18,7 @@
 #include "models/catalog.hpp"
 #include "platform/slots.hpp"
 #include "record/write.hpp"
+#include "result/run_metrics.hpp"
 #include "result/warnings.hpp"
 #include "streams.hpp"
 
@@ -44,16 +45,6 @@ std::optional<int> count_cores(const RunResult& run) {
   return cores;
 }
 
-/// By UUID, or by host and number where the driver tells none.
-std::optional<int> count_gpus(const RunResult& run) {
-  std::set<std::string> gpus;
-  for (const record::RunRank& rank : run.ranks) {
-    if (!rank.gpu) return std::nullopt;
-    gpus.insert(rank.gpu_uuid.value_or(fmt::format("{}:{}", rank.host, *rank.gpu)));
-  }
-  return static_cast<int>(gpus.size());
-}
-
 }  // namespace
 
 std::optional<int> count_resources(const RunResult& run, Resource resource) {
@@ -68,7 +59,7 @@ std::optional<int> count_resources(const RunResult& run, Resource resource) {
     case Resource::core:
       return count_cores(run);
     case Resource::gpu:
-      return count_gpus(run);
+      return count_gpus(run.ranks);
   }
   return static_cast<int>(run.ranks.size());
 }
@@ -340,11 +331,11 @@ void set_exposed_collectives(record::ScalingPoint& point, const PointRuns& runs,
 /// What is known of a point whose repeats are not complete, too.
 record::ScalingPoint start_point(const PointRuns& runs, const CurveQuestions& questions,
                                  bool complete) {
-  const auto [resource, unit] = std::pair(questions.resource, questions.repeat_unit);
+  const RepeatUnit unit = questions.repeat_unit;
   record::ScalingPoint point;
   point.ranks = runs.ranks;
-  point.resources = Unknown{why_uncounted(resource)};
-  if (const auto resources = resources_of(runs, resource)) point.resources = *resources;
+  point.resources = Unknown{why_uncounted(questions.resource)};
+  if (const auto resources = resources_of(runs, questions.resource)) point.resources = *resources;
   point.repeats = written_repeats(runs.repeats, unit);
   std::ranges::move(written_repeats(runs.baselines, unit), std::back_inserter(point.repeats));
   set_exposed_collectives(point, runs, questions, complete);
