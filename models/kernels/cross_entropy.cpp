@@ -115,7 +115,7 @@ void check_labels(const at::Tensor& labels, std::int64_t classes, std::int64_t i
 template <typename T>
 at::Tensor loss_of(const at::Tensor& logits, const at::Tensor& labels, const Target& target,
                    at::Tensor& kept) {
-  const std::int64_t rows = logits.size(0), classes = logits.size(1);
+  const std::int64_t rows = logits.size(0), classes = logits.size(1), stride = logits.stride(0);
   const T* const x = logits.const_data_ptr<T>();
   const std::int64_t* const label = labels.const_data_ptr<std::int64_t>();
   float* const highest = kept.mutable_data_ptr<float>();
@@ -123,8 +123,8 @@ at::Tensor loss_of(const at::Tensor& logits, const at::Tensor& labels, const Tar
   at::parallel_for(0, rows, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       if (label[row] == target.ignored) continue;
-      const RowSums sums = sums_of(x + row * classes, classes);
-      const double hit = load(x[row * classes + label[row]]);
+      const RowSums sums = sums_of(x + row * stride, classes);
+      const double hit = load(x[row * stride + label[row]]);
       highest[row] = sums.highest;
       highest[rows + row] = 1 / sums.exponentials;
       double& loss = losses[static_cast<std::size_t>(row)];
@@ -138,10 +138,11 @@ at::Tensor loss_of(const at::Tensor& logits, const at::Tensor& labels, const Tar
   return at::full({}, loss, at::kFloat);
 }
 
+/// Writes the gradient of the logits, whose rows lie as far apart as theirs.
 template <typename T>
 void gradient_of(const at::Tensor& logits, const at::Tensor& labels, const Target& target,
                  const at::Tensor& kept, float scale, at::Tensor& gradient) {
-  const std::int64_t rows = logits.size(0), classes = logits.size(1);
+  const std::int64_t rows = logits.size(0), classes = logits.size(1), stride = logits.stride(0);
   const T* const x = logits.const_data_ptr<T>();
   T* const dx = gradient.mutable_data_ptr<T>();
   const std::int64_t* const label = labels.const_data_ptr<std::int64_t>();
@@ -150,8 +151,8 @@ void gradient_of(const at::Tensor& logits, const at::Tensor& labels, const Targe
   const auto hit = static_cast<float>(target.share + 1 - target.smoothing);
   at::parallel_for(0, rows, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      const T* const from = x + row * classes;
-      T* const to = dx + row * classes;
+      const T* const from = x + row * stride;
+      T* const to = dx + row * stride;
       if (label[row] == target.ignored) {
         std::fill(to, to + classes, T(0.f));
         continue;
@@ -172,7 +173,8 @@ class CrossEntropy : public torch::autograd::Function<CrossEntropy> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& logits,
                             const at::Tensor& labels, std::int64_t ignored, double smoothing) {
-    const at::Tensor x = logits.contiguous(), label = labels.contiguous();
+    const at::Tensor x = logits.stride(1) == 1 ? logits : logits.contiguous();
+    const at::Tensor label = labels.contiguous();
     check_labels(label, x.size(1), ignored);
     at::Tensor kept = at::empty({2, x.size(0)}, at::kFloat);
     const Target target(ignored, smoothing, x.size(1));
@@ -191,7 +193,7 @@ class CrossEntropy : public torch::autograd::Function<CrossEntropy> {
     const Target target(context->saved_data["ignored"].toInt(),
                         context->saved_data["smoothing"].toDouble(), x.size(1));
     const auto scale = gradients[0].item<float>();
-    at::Tensor dx = at::empty_like(x);
+    at::Tensor dx = at::empty_strided(x.sizes(), x.strides(), x.options());
     x.scalar_type() == at::kFloat
         ? gradient_of<float>(x, label, target, saved[2], scale, dx)
         : gradient_of<c10::BFloat16>(x, label, target, saved[2], scale, dx);

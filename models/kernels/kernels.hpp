@@ -111,12 +111,22 @@ bool cuts_products();
 at::Tensor product_in_pieces(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias,
                              const ProductPieces& pieces);
 
+/// Returns uninitialised [rows, columns] whose rows begin an odd number of cache lines apart. Rows
+/// so long that a product reads one of their columns from a cache find room there in every set, and
+/// rows of an odd vocabulary are aligned. On 2 threads of an Intel Xeon with AMX, bf16 products of
+/// 1,024 rows with [50257, 768] took 50.7 ms into such rows and 65.8 ms into contiguous ones; the
+/// gradient of x took 69 ms from such rows and 113 ms from contiguous ones, and 58 ms as a sum of
+/// products of 4,096 classes each. Without AMX they took the same.
+at::Tensor rows_apart(std::int64_t rows, std::int64_t columns, const at::TensorOptions& options);
+
 /// Returns x [..., in] weight^T [in, out] + bias [out] (undefined: none) -> [..., out], as
-/// at::linear() does without gradients, in pieces where that is faster.
+/// at::linear() does without gradients, in pieces where that is faster. bf16 logits of a vocabulary
+/// are rows_apart().
 at::Tensor linear_product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
 /// Returns the gradient of x, dy [rows, out] weight [out, in] -> [rows, in], in pieces where that
-/// is faster.
+/// is faster. Over a vocabulary it is the sum of bf16 products of 4,096 classes each, added in
+/// fp32.
 at::Tensor product_input_gradient(const at::Tensor& dy, const at::Tensor& weight);
 
 // GELU and SwiGLU serve a layer that keeps only x.

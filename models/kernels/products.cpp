@@ -1,4 +1,4 @@
-// Divides matrix products into pieces and computes each on one thread.
+// Divides matrix products into pieces, each computed on one thread or by all of them in turn.
 #include <ATen/Parallel.h>
 #include <ATen/ops/as_strided_cpu_dispatch.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
@@ -16,6 +16,10 @@ constexpr std::int64_t kFewestColumns = 256;
 constexpr std::int64_t kFewestRows = 64;
 constexpr double kLeastMultiplyAdds = 1 << 24;  ///< some 0.2 ms: below, starting threads shows
 
+constexpr std::int64_t kVocabulary = 16384;  ///< classes from which bf16 products are laid out anew
+constexpr std::int64_t kPanelDepth = 4096;   ///< of the sums of one panel: 6 MB of a weight's rows
+constexpr std::int64_t kLeastRows = 512;     ///< that read a panel of the weight often enough
+
 /// Returns rows and columns [row, row + rows) x [column, column + columns) of a matrix. It bypasses
 /// the dispatcher, since the threads of a loop have neither its modes nor its observers.
 at::Tensor block(const at::Tensor& matrix, std::int64_t row, std::int64_t rows, std::int64_t column,
@@ -32,6 +36,23 @@ void add_to_rows(at::Tensor& block, const float* bias) {
 }
 
 bool is_fp32_on_cpu(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat; }
+
+bool is_bf16_of_a_vocabulary(const at::Tensor& x, const at::Tensor& weight) {
+  return x.is_cpu() && x.scalar_type() == at::kBFloat16 && weight.size(0) >= kVocabulary;
+}
+
+/// Returns a [m, k] b [k, n] -> [m, n] as the sum, in fp32, of products of `kPanelDepth` of k.
+at::Tensor product_in_panels(const at::Tensor& a, const at::Tensor& b) {
+  const std::int64_t k = a.size(1);
+  const at::Tensor panels =
+      at::empty({divided_up(k, kPanelDepth), a.size(0), b.size(1)}, a.options());
+  for (std::int64_t begin = 0; begin < k; begin += kPanelDepth) {
+    const std::int64_t depth = std::min(kPanelDepth, k - begin);
+    at::Tensor panel = panels.select(0, begin / kPanelDepth);
+    at::mm_out(panel, a.narrow(1, begin, depth), b.narrow(0, begin, depth));
+  }
+  return panels.sum(0);
+}
 
 /// Returns the pieces of a product that is to be cut, else one.
 ProductPieces pieces_of(const at::Tensor& a, const at::Tensor& b) {
@@ -85,17 +106,29 @@ at::Tensor product_in_pieces(const at::Tensor& a, const at::Tensor& b, const at:
   });
 }
 
+at::Tensor rows_apart(std::int64_t rows, std::int64_t columns, const at::TensorOptions& options) {
+  const auto line = 64 / static_cast<std::int64_t>(options.dtype().itemsize());
+  const std::int64_t stride = (divided_up(columns, line) | 1) * line;
+  return at::empty_strided({rows, columns}, {stride, 1}, options);
+}
+
 at::Tensor linear_product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const at::Tensor rows = x.reshape({-1, weight.size(1)}), columns = weight.t();
+  std::vector<std::int64_t> shape = x.sizes().vec();
+  shape.back() = weight.size(0);
+  if (!bias.defined() && is_bf16_of_a_vocabulary(x, weight)) {
+    at::Tensor product = rows_apart(rows.size(0), weight.size(0), x.options());
+    return at::mm_out(product, rows, columns).view(shape);
+  }
   const ProductPieces pieces = pieces_of(rows, columns);
   if (pieces == ProductPieces{})
     return at::linear(x, weight, bias.defined() ? std::optional(bias) : std::nullopt);
-  std::vector<std::int64_t> shape = x.sizes().vec();
-  shape.back() = weight.size(0);
   return product_in_pieces(rows, columns, bias, pieces).view(shape);
 }
 
 at::Tensor product_input_gradient(const at::Tensor& dy, const at::Tensor& weight) {
+  if (is_bf16_of_a_vocabulary(dy, weight) && dy.size(0) >= kLeastRows)
+    return product_in_panels(dy, weight);
   const ProductPieces pieces = pieces_of(dy, weight);
   if (pieces == ProductPieces{}) return at::mm(dy, weight);
   return product_in_pieces(dy, weight, {}, pieces);

@@ -67,6 +67,25 @@ TEST(CrossEntropy, IsTheSameWithAnyNumberOfThreads) {
   EXPECT_TRUE(at::equal(alone, together));
 }
 
+TEST(CrossEntropy, TakesRowsThatLieApartAndGivesSuch) {
+  torch::manual_seed(5);
+  const at::Tensor packed = at::randn({6, 777}), labels = at::randint(777, {6}, at::kLong);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor close = packed.to(dtype).set_requires_grad(true);
+    at::Tensor apart = rows_apart(6, 777, close.options().requires_grad(false));
+    apart.copy_(close.detach()).set_requires_grad(true);
+    const at::Tensor loss = cross_entropy_fused(apart, labels, kIgnored, 0.1);
+    EXPECT_TRUE(at::equal(loss, cross_entropy_fused(close, labels, kIgnored, 0.1)));
+    const at::Tensor gradient = gradient_of(loss, apart);
+    EXPECT_EQ(gradient.strides(), apart.strides());
+    EXPECT_TRUE(
+        at::equal(gradient, gradient_of(cross_entropy_fused(close, labels, kIgnored, 0.1), close)));
+  }
+  const at::Tensor across = packed.t().contiguous().t();
+  EXPECT_TRUE(at::equal(cross_entropy_fused(across, labels, kIgnored, 0),
+                        cross_entropy_fused(packed, labels, kIgnored, 0)));
+}
+
 TEST(CrossEntropy, PassesWhatIsNoNumber) {
   for (const float value :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {

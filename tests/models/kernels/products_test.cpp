@@ -70,6 +70,60 @@ TEST(Products, AreTheSameForEveryNumberOfThreads) {
   EXPECT_TRUE(at::equal(found[0], found[1]));
 }
 
+/// Returns the norm of found - exact in units of that of exact.
+double apart(const at::Tensor& found, const at::Tensor& exact) {
+  const at::Tensor wide = exact.to(at::kDouble);
+  return ((found.to(at::kDouble) - wide).norm() / wide.norm()).item<double>();
+}
+
+TEST(VocabularyProducts, HaveRowsAnOddNumberOfCacheLinesApart) {
+  const auto stride = [](std::int64_t columns, at::ScalarType dtype) {
+    return rows_apart(3, columns, at::TensorOptions(dtype)).stride(0);
+  };
+  EXPECT_EQ(stride(50257, at::kBFloat16), 32 * 1571);
+  EXPECT_EQ(stride(32000, at::kBFloat16), 32 * 1001);
+  EXPECT_EQ(stride(32, at::kFloat), 16 * 3);
+  EXPECT_EQ(stride(1, at::kFloat), 16);
+}
+
+TEST(VocabularyProducts, AreThoseOfFloat64WithOneRoundingOrTwo) {
+  torch::manual_seed(4);
+  for (const std::int64_t classes : {16384, 20001}) {
+    for (const std::int64_t rows : {8, 512}) {  // the gradient whole, and in panels
+      const at::Tensor x = at::randn({2, rows / 2, 16}, at::kBFloat16),
+                       weight = at::randn({classes, 16}, at::kBFloat16);
+      const at::Tensor logits = linear_product(x, weight, {});
+      EXPECT_EQ(logits.sizes(), (std::vector<std::int64_t>{2, rows / 2, classes}));
+      EXPECT_EQ(logits.stride(1) / 32 % 2, 1);
+      EXPECT_LT(apart(logits, at::linear(x.to(at::kDouble), weight.to(at::kDouble))), 0x1p-8);
+      at::Tensor dy = rows_apart(rows, classes, weight.options());
+      dy.normal_();
+      const at::Tensor exact = at::mm(dy.to(at::kDouble), weight.to(at::kDouble));
+      EXPECT_LT(apart(product_input_gradient(dy, weight), exact), 0x1p-8);
+    }
+  }
+}
+
+TEST(VocabularyProducts, OfADecoderTrainAsThePlainOnes) {
+  const auto gradients = [](const OperatorSet& operators) {
+    torch::manual_seed(5);
+    ModelOptions options;
+    options.name = "llama_tiny";
+    options.vocabulary = 16400;
+    options.sequence_length = 16;
+    const auto model = make_model(options);
+    model->set_operators(operators);
+    model->set_gate(std::make_shared<testing::GradientTaker>());
+    model->to(at::kBFloat16);
+    model->loss_sum(model->synthetic_batch(32, 1, at::kCPU, at::kBFloat16)).backward();
+    std::vector<at::Tensor> all;
+    for (const at::Tensor& leaf : model->parameters()) all.push_back(leaf.grad().to(at::kDouble));
+    return all;
+  };
+  const auto ours = gradients(*own_operators()), plain = gradients(torch_operators());
+  for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_LT(apart(ours[i], plain[i]), 0.05);
+}
+
 /// One step of a model whose products are large enough to be cut.
 std::pair<double, std::vector<at::Tensor>> step(const OperatorSet& operators) {
   torch::manual_seed(3);
