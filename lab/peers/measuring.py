@@ -122,6 +122,16 @@ class RowMeasurement:
         return {"quiet": self.quiet(), "worst": worst and worst.words(),
                 "looks": [{"foreign_cpus": load.cpus, "steal": load.steal, "quiet": load.quiet} for load in self.loads]}
 
+    def gemm_peak(self):
+        """{"flops": this machine's rate of matrix products, the median of what the processes of scalemark measured; "shares":
+        {name: of it, what the model's FLOPs of that subject take}}; null where none measured it."""
+        ours = [one for found in self.rounds for one in found.values() if one.flops_per_unit and one.gemm_flops]
+        if not ours:
+            return None
+        peak = statistics.median(one.gemm_flops for one in ours)
+        return {"flops": peak, "shares": {name: statistics.median(found[name].speed for found in self.rounds) *
+                                          ours[0].flops_per_unit / peak for name in self.names()}}
+
     def entry(self, reason):
         row, names, speeds, ratios = self.row, self.names(), self.numbers("speed"), self.ratios()
         return {"row": row.name, "model": row.model, "precision": row.precision, "unit": row.unit, "ranks": row.ranks,
@@ -129,6 +139,7 @@ class RowMeasurement:
                 "sequence_length": row.sequence_length, "network": row.network, "alternate": self.alternate,
                 "commands": {name: self.commands[name] for name in names},
                 "median": {name: statistics.median(one[name] for one in speeds) for name in names},
+                "gemm_peak": self.gemm_peak(),
                 "ratios": ratios, "rounds": speeds, "peak_rss_bytes": self.numbers("peak_rss_bytes"),
                 "stopped": {"reason": reason, "half_width_percent": widest_percent(ratios)},
                 "machine": self.machine(), "left_out": self.left_out,

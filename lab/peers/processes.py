@@ -21,11 +21,21 @@ class Failed(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """What one process said: units/sec of its median step, peak bytes of its largest rank, build or versions."""
+    """What one process said: units/sec of its median step, peak bytes of its largest rank, build or versions; of training
+    by scalemark also the model's FLOPs for one unit, and the FLOP/s of the matrix products that this run measured."""
 
     speed: float
     peak_rss_bytes: int
     build: dict
+    flops_per_unit: float | None = None
+    gemm_flops: float | None = None
+
+
+def measured_by_scalemark(record):
+    """Of a record as `--json` prints it."""
+    speeds, flops = record["throughput"], record.get("achieved_flops")
+    return Measured(speeds["median"], record["memory"]["peak_rss_bytes"], record["build"], flops and flops / speeds["mean"],
+                    record.get("roofline", {}).get("gemm_flops"))
 
 
 class Process:
@@ -65,7 +75,7 @@ class Process:
         try:
             said = json.loads(out)
             if self.subject.ours:
-                return Measured(said["throughput"]["median"], said["memory"]["peak_rss_bytes"], said["build"])
+                return measured_by_scalemark(said)
             return Measured(said["throughput"], said["peak_rss_bytes"], said["versions"])
         except (ValueError, KeyError, TypeError) as error:
             raise Failed(f"{self.subject.name} printed no such record ({error!r}): {words}\n{out[-2000:]}") from None

@@ -1,4 +1,5 @@
-"""The tables of lab/speed, as text or Markdown: speeds with peak memory, then ratios with their goals."""
+"""The tables of lab/speed, as text or Markdown: speeds with peak memory and shares of the machine's rate of matrix products,
+then ratios with their goals."""
 
 import statistics
 
@@ -16,13 +17,15 @@ def table(heads, lines, markdown):
 
 def subject_text(result, subject):
     peak = statistics.median(one[subject] for one in result["peak_rss_bytes"])
-    return f"{result['median'][subject]:.2f} ({peak / 2**30:.2f} GiB)"
+    share = result["gemm_peak"] and f", {100 * result['gemm_peak']['shares'][subject]:.0f} %"
+    return f"{result['median'][subject]:.2f} ({peak / 2**30:.2f} GiB{share or ''})"
 
 
 def speeds(results, markdown):
     """One table of rows with the same unit and subjects."""
     subjects = list(results[0]["median"])
-    heads = [f"{results[0]['unit']}, median (peak memory)", *subjects, "rounds", "machine"]
+    share = ", share of the GEMM peak" if any(result["gemm_peak"] for result in results) else ""
+    heads = [f"{results[0]['unit']}, median (peak memory{share})", *subjects, "rounds", "machine"]
     lines = [[result["row"], *(subject_text(result, subject) for subject in subjects),
               f"{len(result['rounds'])} ({STOPPED[result['stopped']['reason']]})", MACHINE[result["machine"]["quiet"]]]
              for result in results]

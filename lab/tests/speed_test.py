@@ -215,8 +215,9 @@ class Rows(SpeedTest):
 class WholeRows(SpeedTest):
     """With stand-ins that print what scalemark and a peer print."""
 
-    def speed(self, *words, row="resnet50 fp32"):
-        record = {"throughput": {"median": 12.0}, "memory": {"peak_rss_bytes": 2**30}, "build": {"version": "1"}}
+    def speed(self, *words, row="resnet50 fp32", **of_record):
+        record = {"throughput": {"median": 12.0, "mean": 11.0}, "memory": {"peak_rss_bytes": 2**30},
+                  "build": {"version": "1"}, **of_record}
         said = {"throughput": 10.0, "peak_rss_bytes": 2**31, "versions": {"torch": "2"}}
         ours = self.program("scalemark", f"echo '{json.dumps(record)}'")
         peer = self.program("python", f"""case "$*" in *--compile*) echo no compiler >&2; exit 1;; *--ipex*) exit 7;; esac
@@ -244,6 +245,19 @@ class WholeRows(SpeedTest):
                          ({"scalemark", "pytorch", "pytorch+tcmalloc"}, "rounds"))
         self.assertIn("resnet50 fp32 without compiled+tcmalloc: ", printed)
         self.assertIn("no compiler", printed)
+
+    def test_shares_of_the_rate_of_matrix_products(self):
+        report, printed = self.speed("--rounds", "2", achieved_flops=22e9, roofline={"gemm_flops": 48e9})  # 2 GFLOP a unit
+        row, = report["rows"]
+        self.assertEqual(row["gemm_peak"]["flops"], 48e9)
+        self.assertAlmostEqual(row["gemm_peak"]["shares"]["scalemark"], 0.5)
+        self.assertAlmostEqual(row["gemm_peak"]["shares"]["pytorch"], 20 / 48)
+        self.assertIn("12.00 (1.00 GiB, 50 %)", printed)
+
+    def test_without_a_measured_rate_there_are_no_shares(self):
+        report, printed = self.speed("--rounds", "2", achieved_flops=22e9, roofline={"gemm_flops": None})
+        self.assertIsNone(report["rows"][0]["gemm_peak"])
+        self.assertIn("12.00 (1.00 GiB)", printed)
 
     def test_launches_one_after_the_other(self):
         report, _ = self.speed("--rounds", "1", "--alternate", "launches")
