@@ -1,9 +1,8 @@
 // Implements allreduce of host memory: posted on the MPI thread, as a ring for large buffers, with
-// fp32 sums of the 2-byte types, and for fp32 values through a 2-byte type; reduce-scatter by
-// messages of its own, since Open MPI's nonblocking one sums everything at rank 0; and allgather by
-// MPI_Iallgatherv, whose counts and displacements are ints. Blocks are counted in units of their
-// greatest common divisor, so that rows of a table can be larger than with counts of elements (64
-// ranks x 42,768 rows x 1024 elements exceed an int).
+// fp32 sums of the 2-byte types, and for fp32 values through a 2-byte type; reduce-scatter and
+// allgather by messages of their own, in pieces that go one after the other: Open MPI's nonblocking
+// reduce-scatter sums everything at rank 0, its gathers share the link, so that all come last, and
+// count elements in ints.
 #include "comm/mpi_communicator.hpp"
 
 #include <fmt/format.h>
@@ -91,12 +90,6 @@ struct Kind {
   MPI_Op sum;
 };
 
-struct GatherLayout {
-  std::size_t unit_bytes = 0;  ///< 0: nothing to gather
-  std::vector<int> counts, displacements;
-  MPI_Datatype unit = MPI_DATATYPE_NULL;  ///< made, used and freed in turn
-};
-
 void check_buffers(const Peers& peers, const Buffer& mine, const Buffer& all,
                    const std::vector<std::size_t>& counts) {
   const auto rank = static_cast<std::size_t>(peers.rank);
@@ -110,64 +103,7 @@ void check_buffers(const Peers& peers, const Buffer& mine, const Buffer& all,
       counts.size(), rank < counts.size() ? counts[rank] : 0, total));
 }
 
-GatherLayout layout_of(DataType type, const std::vector<std::size_t>& counts) {
-  std::size_t unit = 0;
-  for (const std::size_t count : counts) unit = std::gcd(unit, count);
-  // Equal blocks would be one unit each. The unit is made smaller so that its bytes fit into an
-  // int, too.
-  while (unit % 2 == 0 && unit * size_of(type) > (1u << 20)) unit /= 2;
-  GatherLayout layout;
-  layout.unit_bytes = unit * size_of(type);
-  if (unit == 0) return layout;
-  constexpr std::size_t largest = std::numeric_limits<int>::max();
-  std::size_t displacement = 0;
-  for (const std::size_t count : counts) {
-    layout.counts.push_back(static_cast<int>(count / unit));
-    layout.displacements.push_back(static_cast<int>(displacement));
-    displacement += count / unit;
-  }
-  if (displacement > largest || layout.unit_bytes > largest)
-    throw CommError(
-        fmt::format("allgather of {} units of {} bytes: MPI counts at most {} of each; gather less "
-                    "at once (a smaller batch, or dense gradients)",
-                    displacement, layout.unit_bytes, largest));
-  return layout;
-}
-
 }  // namespace
-
-std::vector<Operation::Post> allgather_stages(const Peers& peers, const Buffer& mine,
-                                              const Buffer& all,
-                                              const std::vector<std::size_t>& counts) {
-  check_buffers(peers, mine, all, counts);
-  const auto layout = std::make_shared<GatherLayout>(layout_of(mine.type, counts));
-  if (layout->unit_bytes == 0) return {};
-  const auto gather = [peers, mine, all, layout]() -> std::vector<MPI_Request> {
-    if (peers.size == 1) {
-      if (mine.data != all.data) std::memcpy(all.data, mine.data, mine.bytes());
-      return {};
-    }
-    check_mpi(MPI_Type_contiguous(static_cast<int>(layout->unit_bytes), MPI_BYTE, &layout->unit),
-              "MPI_Type_contiguous");
-    check_mpi(MPI_Type_commit(&layout->unit), "MPI_Type_commit");
-    MPI_Request request = MPI_REQUEST_NULL;
-    const auto rank = static_cast<std::size_t>(peers.rank);
-    const auto place = static_cast<std::size_t>(layout->displacements[rank]) * layout->unit_bytes;
-    const bool in_place = mine.data == static_cast<char*>(all.data) + place;
-    check_mpi(
-        MPI_Iallgatherv(in_place ? MPI_IN_PLACE : mine.data, layout->counts[rank], layout->unit,
-                        all.data, layout->counts.data(), layout->displacements.data(), layout->unit,
-                        peers.communicator, &request),
-        "MPI_Iallgatherv");
-    return {request};
-  };
-  // This is a stage of its own, since handles may be freed only while holding the MPI lock.
-  const auto free_unit = [layout]() -> std::vector<MPI_Request> {
-    if (layout->unit != MPI_DATATYPE_NULL) check_mpi(MPI_Type_free(&layout->unit), "MPI_Type_free");
-    return {};
-  };
-  return {gather, free_unit};
-}
 
 /// Handles that operations need while they hold the MPI lock. They are shared with the operations,
 /// because the communicator may be destroyed before their last stage. The last owner frees them
@@ -216,6 +152,7 @@ MpiCommunicator::MpiCommunicator(RankGroup& group, WireDtype wire, std::size_t l
   urgent_ = std::make_shared<UrgentQueue>(
       *group_->world, handles_, handles_->agreements,
       wire_dtype() == WireDtype::fp32 ? kUrgentInFlight : kUrgentRoundedInFlight);
+  pieces_ = std::make_shared<PieceQueue>(*group_->world);
 }
 
 MpiCommunicator::~MpiCommunicator() {
@@ -323,19 +260,18 @@ std::unique_ptr<Pending> MpiCommunicator::start_reduce_scatter(const Buffer& all
     return completed_operation();
   }
   const HalfLoops* const loops = wire_loops();
-  // Rounding is work for the MPI thread, as in wire_sums().
-  const auto poster = loops ? MpiWorld::Poster::mpi_thread : MpiWorld::Poster::caller;
   const std::size_t piece =
       elements_of_piece(kPiece, sizeof(float)) / static_cast<std::size_t>(size());
   std::vector<std::shared_ptr<Operation>> operations;
-  for (std::size_t first = 0; first < mine.count; first += piece)
-    operations.push_back(group_->world->start(
-        ShardSum::stages(
-            {{handles_, handles_->communicator, group_->rank, group_->size},
-             loops,
-             {values + first, mine.count, std::min(piece, mine.count - first), sums + first},
-             next_tag()}),
-        poster));
+  for (std::size_t first = 0; first < mine.count; first += piece) {
+    operations.push_back(std::make_shared<Operation>());
+    operations.back()->stages = ShardSum::stages(
+        {{handles_, handles_->communicator, group_->rank, group_->size},
+         loops,
+         {values + first, mine.count, std::min(piece, mine.count - first), sums + first},
+         next_tag()});
+  }
+  pieces_->add(operations);
   return std::make_unique<MpiPending>(group_->world, std::move(operations), "reduce_scatter");
 }
 
@@ -343,9 +279,17 @@ std::unique_ptr<Pending> MpiCommunicator::start_allgather(const Buffer& mine, co
                                                           const std::vector<std::size_t>& counts,
                                                           Stream) {
   const Peers peers{handles_, handles_->communicator, group_->rank, group_->size};
-  auto operation = group_->world->start(allgather_stages(peers, mine, all, counts));
-  return std::make_unique<MpiPending>(group_->world, std::vector{std::move(operation)},
-                                      "allgather");
+  check_buffers(peers, mine, all, counts);
+  const std::size_t longest = *std::ranges::max_element(counts);
+  const std::size_t piece =
+      elements_of_piece(kPiece, size_of(mine.type)) / static_cast<std::size_t>(size());
+  std::vector<std::shared_ptr<Operation>> operations;
+  for (std::size_t first = 0; first < longest; first += piece) {
+    operations.push_back(std::make_shared<Operation>());
+    operations.back()->stages = {gather_part(peers, {mine, all, counts, first, piece}, next_tag())};
+  }
+  pieces_->add(operations);
+  return std::make_unique<MpiPending>(group_->world, std::move(operations), "allgather");
 }
 
 /// Returns the elements of a piece of `bytes`, but at least so many that no message of a ring or an

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "comm/communicator.hpp"
+#include "comm/operation_queues.hpp"
 #include "comm/rank_group_impl.hpp"
-#include "comm/urgent_queue.hpp"
 #include "comm/wire_sum.hpp"
 
 namespace scalemark {
@@ -51,12 +51,7 @@ class MpiCommunicator : public AsynchronousCommunicator {
   int sums_started_ = 0;
   std::shared_ptr<const Handles> handles_;
   std::shared_ptr<UrgentQueue> urgent_;
+  std::shared_ptr<PieceQueue> pieces_;
 };
-
-/// Returns the stages of MpiCommunicator::start_allgather(). Throws CommError where counts and
-/// buffers do not fit together, or where a block or a displacement exceeds MPI's counts.
-std::vector<Operation::Post> allgather_stages(const Peers& peers, const Buffer& mine,
-                                              const Buffer& all,
-                                              const std::vector<std::size_t>& counts);
 
 }  // namespace scalemark

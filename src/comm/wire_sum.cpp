@@ -23,6 +23,7 @@ void for_each_peer(const Peers& peers, F f) {
 
 MPI_Datatype mpi_type(const std::uint16_t*) { return MPI_UINT16_T; }
 MPI_Datatype mpi_type(const float*) { return MPI_FLOAT; }
+MPI_Datatype mpi_type(const char*) { return MPI_BYTE; }
 
 /// Sends and receives that are complete together.
 class Exchange {
@@ -191,6 +192,30 @@ void ShardSum::add_up() {
     loops_->widen(wire.data(), sum, n);
   }
   received_.reset();
+}
+
+Operation::Post gather_part(Peers peers, GatherPart part, int tag) {
+  return [peers = std::move(peers), part = std::move(part), tag] {
+    const std::size_t width = size_of(part.all.type);
+    std::vector<char*> blocks;
+    auto* block = static_cast<char*>(part.all.data) + part.first * width;
+    for (const std::size_t count : part.counts) {
+      blocks.push_back(block);
+      block += count * width;
+    }
+    const auto bytes_of = [&](int rank) {
+      const std::size_t count = part.counts[static_cast<std::size_t>(rank)];
+      return std::min(count - std::min(count, part.first), part.most) * width;
+    };
+    const auto place_of = [&](int rank) { return blocks[static_cast<std::size_t>(rank)]; };
+    const char* const mine = static_cast<const char*>(part.mine.data) + part.first * width;
+    const std::size_t own = bytes_of(peers.rank);
+    if (own > 0 && mine != place_of(peers.rank)) std::memcpy(place_of(peers.rank), mine, own);
+    Exchange exchange(peers, tag);
+    for_each_peer(peers, [&](int peer) { exchange.receive(place_of(peer), bytes_of(peer), peer); });
+    for_each_peer(peers, [&](int peer) { exchange.send(mine, own, peer); });
+    return exchange.requests();
+  };
 }
 
 }  // namespace scalemark

@@ -1,7 +1,7 @@
 // Implements an allreduce of fp32 values that are sent in a 2-byte type and summed in fp32. An
 // MPI_SUM of 2-byte values would round at every hop; here a value is rounded once before it is
-// sent, and its sum once more. Also implements the first half of a sum alone, the reduce-scatter.
-// Internal to comm/.
+// sent, and its sum once more. Also implements each half of a sum alone: reduce-scatter, with or
+// without such a type, and allgather of any type. Internal to comm/.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/communicator.hpp"
 #include "comm/half.hpp"
 #include "comm/mpi.hpp"
 #include "comm/operations.hpp"
@@ -107,5 +108,16 @@ class ShardSum {
   int tag_;
   std::unique_ptr<float[]> received_;  ///< fp32: [P - 1][count]
 };
+
+/// A part of an allgather: `most` elements from `first` on of every rank's block, as far as it has
+/// them.
+struct GatherPart {
+  Buffer mine, all;
+  std::vector<std::size_t> counts;  ///< of each rank's block
+  std::size_t first, most;
+};
+/// Returns its only stage: every rank sends its elements to all others. `tag` must be used by no
+/// other operation in flight.
+Operation::Post gather_part(Peers peers, GatherPart part, int tag);
 
 }  // namespace scalemark

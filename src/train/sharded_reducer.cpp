@@ -135,10 +135,13 @@ class ShardedReducer : public StepReducer {
     log_.end_step();
   }
 
-  /// Gathers the new weights at once where they stay until the next step, or are needed first.
+  /// Gathers the new weights that stay until the next step, or are needed first, once all are
+  /// there: in the order of the forward pass, which begins when the first have come.
   void updated(std::size_t bucket) override {
     parts_[bucket].present = false;
-    if (!division().frees_weights() || buckets()[bucket].block <= 0) start_gather(bucket);
+    if (bucket + 1 < parts_.size()) return;
+    for (const std::size_t i : order_)
+      if (!division().frees_weights() || buckets()[i].block <= 0) start_gather(i);
   }
 
   void settle() override {

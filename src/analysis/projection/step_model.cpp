@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 namespace scalemark {
 namespace {
@@ -168,14 +169,17 @@ class ShardedStep {
 
   CommunicationCost cost(std::int64_t passes) {
     const ShardPlan& shard = plan_.shard;
-    if (shard.kept_messages > 0)
-      gather(shard.kept_messages *
-             seconds(Collective::allgather, shard.kept_bytes / shard.kept_messages));
-    if (shard.blocks > 0) gather(block_);
-    await(link_, made_.gathers);
+    std::vector<double> arrivals;  // of the weights that stay, in the order of their uses
+    for (double i = 0; i < shard.kept_messages; ++i)
+      arrivals.push_back(
+          gather(seconds(Collective::allgather, shard.kept_bytes / shard.kept_messages)));
+    if (shard.blocks > 0) {
+      gather(block_);
+      await(link_, made_.gathers);
+    }
     if (!shard.after_passes) passes = 1;
     for (std::int64_t i = 0; i < passes; ++i) {
-      forward(compute_ / static_cast<double>(passes));
+      forward(compute_ / static_cast<double>(passes), std::exchange(arrivals, {}));
       backward(compute_ / static_cast<double>(passes));
       if (plan_.hiding == Hiding::none) link_ = std::max(link_, now_) + std::exchange(after_, 0);
       await(link_, made_.sums);
@@ -209,10 +213,20 @@ class ShardedStep {
     now_ += seconds;
   }
 
-  /// Every block but the first comes while the one before it computes.
-  void forward(double compute) {
+  /// Every block but the first comes while the one before it computes, and so does what stays where
+  /// there are no blocks.
+  void forward(double compute, const std::vector<double>& arrivals) {
     compute *= 1 - kBackwardShare;
     const ShardPlan& shard = plan_.shard;
+    if (shard.blocks == 0 && !arrivals.empty()) {
+      const auto parts = static_cast<double>(arrivals.size());
+      for (const double arrival : arrivals) {
+        await(arrival, made_.gathers);
+        now_ += compute / parts;
+        if (arrival != arrivals.back()) work(shard.kept_bytes / parts, made_.gathers);
+      }
+      return;
+    }
     double arrival = now_;
     for (std::int64_t block = 0; block < shard.blocks; ++block) {
       const double arrived = arrival;

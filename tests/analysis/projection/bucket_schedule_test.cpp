@@ -91,16 +91,17 @@ CommunicationCost cost_of(const BucketPlan& plan, const Network& network, std::i
   return communication_cost(plan, 3, 2, network, Allreduce::ring, passes);
 }
 
-TEST(ShardSchedule, SumsHideInTheBackwardPassAndGathersNowhere) {
+TEST(ShardSchedule, SumsHideInTheBackwardPassAndGathersInTheForwardPass) {
   const auto slow = cost_of(sharded(Hiding::backward), link(100));
   EXPECT_DOUBLE_EQ(slow.sums.total, 2);
   EXPECT_DOUBLE_EQ(slow.sums.exposed, 0.5);  // ready every 0.5 s, which each takes
   EXPECT_DOUBLE_EQ(slow.gathers.total, 2);
-  EXPECT_DOUBLE_EQ(slow.gathers.exposed, 2);
+  // The first comes until 0.5 s; each other one 0.25 s after its quarter of the pass could begin.
+  EXPECT_DOUBLE_EQ(slow.gathers.exposed, 0.5 + 3 * 0.25);
   EXPECT_DOUBLE_EQ(slow.total_seconds, 4);
-  EXPECT_DOUBLE_EQ(slow.exposed_seconds, 2.5);
+  EXPECT_DOUBLE_EQ(slow.exposed_seconds, 1.75);
   EXPECT_NEAR(cost_of(sharded(Hiding::backward), link(1e12)).exposed_seconds, 0, 1e-9);
-  EXPECT_DOUBLE_EQ(cost_of(sharded(Hiding::none), link(100)).exposed_seconds, 4);
+  EXPECT_DOUBLE_EQ(cost_of(sharded(Hiding::none), link(100)).exposed_seconds, 1.25 + 2);
   EXPECT_EQ(communication_cost(sharded(Hiding::none), 3, 1, link(100)).total_seconds, 0);
 }
 

@@ -1,6 +1,4 @@
-// Runs operations in pieces, of which the most urgent goes next. All ranks start the same piece
-// next, although pieces become ready at different times: at every piece the ranks agree on how many
-// are ready on all of them. Internal to comm/.
+// Run operations in pieces, a few at a time: in turn, or the most urgent next. Internal to comm/.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +14,31 @@
 
 namespace scalemark {
 
-/// Works in rounds that are the same on all ranks: they agree on the least number of pieces that
-/// any rank has ready, and then choose the most urgent of these, to be started in that order. Only
-/// the time at which a rank takes part in a round and starts pieces depends on the rank. A piece is
-/// not interrupted; what becomes urgent overtakes all pieces that are not chosen yet.
+/// Messages that are started together share the link, and the first is complete when the last is.
+/// In turn, what was started first comes first: a layer computes while the gradients behind its
+/// weights travel. All ranks add the same pieces in the same order, so the first that is not
+/// complete is in flight on every rank that has added it, and none waits for another one's order.
+class PieceQueue : public std::enable_shared_from_this<PieceQueue> {
+ public:
+  explicit PieceQueue(MpiWorld& world) : world_(world) {}
+  /// Adds pieces, in the order in which all ranks add them. Any thread may call it.
+  void add(const std::vector<std::shared_ptr<Operation>>& pieces);
+
+ private:
+  void go_on();
+
+  MpiWorld& world_;
+  std::mutex mutex_;  ///< guards the members below
+  std::deque<std::shared_ptr<Operation>> waiting_;
+  std::size_t in_flight_ = 0;
+};
+
+/// Starts the most urgent piece next. All ranks start the same one, although pieces become ready at
+/// different times: it works in rounds that are the same on all ranks, which agree on the least
+/// number of pieces that any rank has ready, and then choose the most urgent of these, to be
+/// started in that order. Only the time at which a rank takes part in a round and starts pieces
+/// depends on the rank. A piece is not interrupted; what becomes urgent overtakes all pieces that
+/// are not chosen yet.
 class UrgentQueue : public std::enable_shared_from_this<UrgentQueue> {
  public:
   /// Bounds the pieces in flight at the same time: enough that the link is never idle, and few

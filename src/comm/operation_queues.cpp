@@ -1,10 +1,18 @@
-// Starts pieces in order of urgency, in rounds on which all ranks agree.
-#include "comm/urgent_queue.hpp"
+// Starts pieces as others complete: in turn, or in order of urgency, in rounds on which all ranks
+// agree.
+#include "comm/operation_queues.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace scalemark {
 namespace {
+
+/// Pieces of 2 MiB: a message waits in the queues of the link behind what is on its way, and so
+/// does the answer to its announcement. A Llama of 125 M parameters in divided parameters on two
+/// hosts of 1 Gbit/s: 349 tokens/sec with 4 pieces, 413 with 8, 444 and 454 with 16, 448 with 24,
+/// 437 with 32, and 402 with all at once.
+constexpr std::size_t kInFlight = 16;
 
 /// The share of the waiting pieces that are in flight at once. ResNet-50 has 100 pieces of 512 KiB
 /// in a step, which the forward pass soon needs, and gains nothing from more than 6;
@@ -12,6 +20,27 @@ namespace {
 constexpr std::size_t kShareInFlight = 16;
 
 }  // namespace
+
+void PieceQueue::add(const std::vector<std::shared_ptr<Operation>>& pieces) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& piece : pieces) {
+    piece->on_complete = [self = shared_from_this()] {
+      const std::lock_guard lock(self->mutex_);
+      --self->in_flight_;
+      self->go_on();
+    };
+    waiting_.push_back(piece);
+  }
+  go_on();
+}
+
+void PieceQueue::go_on() {
+  while (in_flight_ < kInFlight && !waiting_.empty()) {
+    ++in_flight_;
+    world_.start(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+}
 
 UrgentQueue::UrgentQueue(MpiWorld& world, std::shared_ptr<const void> owner, MPI_Comm communicator,
                          InFlight bounds)
