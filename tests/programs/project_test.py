@@ -55,6 +55,20 @@ class Curves(ProjectTest):
 
         self.assertLess(exposed("--link_gbit", "10"), 0.3 * exposed())
 
+    def test_the_bands_of_another_link_hold_what_was_measured_on_it(self):
+        def curve(rate, shard):
+            return SOURCE / f"results/baselines/llama_tiny_256-{rate:g}{'gbit' if rate == 1 else 'mbit'}-2hosts-{shard}.json"
+
+        inside = 0
+        for shard in ("none", "optimizer", "parameters"):
+            for fitted, asked in ((400, 200), (200, 400), (400, 1), (200, 1)):
+                point, = self.record(curve(fitted, shard), "--ranks", "2", "--measured_link_gbit", str(fitted / 1000),
+                                     "--link_gbit", str(asked if asked == 1 else asked / 1000))["points"]
+                measured = json.loads(curve(asked, shard).read_text())["points"][-1]["throughput"]
+                self.assertLess(abs(point["throughput"] / measured - 1), 0.2)
+                inside += point["throughput_band"][0] <= measured <= point["throughput_band"][1]
+        self.assertGreaterEqual(inside, 10)  # of 12: nine tenths
+
     def test_published_curves(self):
         curve = PUBLISHED / "ebug-p28xlarge-inception3.json"
         record = self.record(curve, "--fit_ranks", "1,2,4,8", "--budget", "90epochs", "--samples_per_epoch", "1281167")

@@ -63,10 +63,13 @@ CostParameters changed(const ModelFit& fit, const NetworkChange& change, std::si
   return parameters;
 }
 
-double drift(const ModelFit& fit, std::int64_t ranks) {
-  const double doublings =
-      std::log2(static_cast<double>(ranks) / static_cast<double>(fit.most_ranks));
-  return fit.constants.drift_per_doubling * std::max(0., doublings);
+/// Of doublings of ranks beyond those that were fitted, and of the link's rate either way.
+double drift(const ModelFit& fit, const NetworkChange& change, std::int64_t ranks) {
+  double doublings = std::max(
+      0., std::log2(static_cast<double>(ranks) / static_cast<double>(fit.most_ranks)));
+  if (change.link_gbit && fit.link_gbit)
+    doublings += std::abs(std::log2(*change.link_gbit / *fit.link_gbit));
+  return fit.constants.drift_per_doubling * doublings;
 }
 
 /// Quantiles of step times whose logarithms are spread by `deviation` around those of the draws. No
@@ -174,7 +177,7 @@ void lean(std::vector<StepCost>& ordered, const Leaning& leaning) {
 /// of the measured network and batch alone, of others the curve shows nothing. The band adds what
 /// no parameter holds: launches that differ, what the model misses of the fitted points, how far
 /// trend and model are apart, and the tuned drift for every doubling beyond the largest fitted
-/// point.
+/// point and of the link's rate.
 PredictedStep predict(const ModelFit& fit, const NetworkChange& change, const StepWork& work,
                       std::int64_t ranks) {
   std::vector<StepCost> costs = costs_of(fit, change, work, ranks);
@@ -182,7 +185,7 @@ PredictedStep predict(const ModelFit& fit, const NetworkChange& change, const St
   lean(costs, leaning);
   const double between =
       std::sqrt(leaning.share * (1 - leaning.share)) * std::abs(leaning.disagreement);
-  const double missed = fit.largest_miss(median_seconds(costs)), drifted = drift(fit, ranks);
+  const double missed = fit.largest_miss(median_seconds(costs)), drifted = drift(fit, change, ranks);
   const double deviation = std::sqrt(kLaunchDeviation * kLaunchDeviation + missed * missed +
                                      drifted * drifted + between * between);
   const Interval band = band_of(costs, deviation);
