@@ -65,8 +65,8 @@ CostParameters changed(const ModelFit& fit, const NetworkChange& change, std::si
 
 /// Of doublings of ranks beyond those that were fitted, and of the link's rate either way.
 double drift(const ModelFit& fit, const NetworkChange& change, std::int64_t ranks) {
-  double doublings = std::max(
-      0., std::log2(static_cast<double>(ranks) / static_cast<double>(fit.most_ranks)));
+  double doublings =
+      std::max(0., std::log2(static_cast<double>(ranks) / static_cast<double>(fit.most_ranks)));
   if (change.link_gbit && fit.link_gbit)
     doublings += std::abs(std::log2(*change.link_gbit / *fit.link_gbit));
   return fit.constants.drift_per_doubling * doublings;
@@ -185,7 +185,8 @@ PredictedStep predict(const ModelFit& fit, const NetworkChange& change, const St
   lean(costs, leaning);
   const double between =
       std::sqrt(leaning.share * (1 - leaning.share)) * std::abs(leaning.disagreement);
-  const double missed = fit.largest_miss(median_seconds(costs)), drifted = drift(fit, change, ranks);
+  const double missed = fit.largest_miss(median_seconds(costs)),
+               drifted = drift(fit, change, ranks);
   const double deviation = std::sqrt(kLaunchDeviation * kLaunchDeviation + missed * missed +
                                      drifted * drifted + between * between);
   const Interval band = band_of(costs, deviation);
