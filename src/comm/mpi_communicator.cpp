@@ -8,9 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
-#include <limits>
 #include <memory>
 #include <numeric>
 
@@ -228,10 +226,7 @@ std::unique_ptr<Pending> MpiCommunicator::start_urgent_allreduce(const Buffer& b
                                handles_->urgent)});
   }
   std::vector<std::shared_ptr<Operation>> operations;
-  for (auto& stages : pieces) {
-    operations.push_back(std::make_shared<Operation>());
-    operations.back()->stages = std::move(stages);
-  }
+  for (auto& stages : pieces) operations.push_back(std::make_shared<Operation>(std::move(stages)));
   urgent_->add(operations, urgency);
   return std::make_unique<MpiPending>(group_->world, std::move(operations));
 }
@@ -260,17 +255,14 @@ std::unique_ptr<Pending> MpiCommunicator::start_reduce_scatter(const Buffer& all
     return completed_operation();
   }
   const HalfLoops* const loops = wire_loops();
-  const std::size_t piece =
-      elements_of_piece(kPiece, sizeof(float)) / static_cast<std::size_t>(size());
+  const std::size_t piece = elements_of_block_piece(sizeof(float));
   std::vector<std::shared_ptr<Operation>> operations;
-  for (std::size_t first = 0; first < mine.count; first += piece) {
-    operations.push_back(std::make_shared<Operation>());
-    operations.back()->stages = ShardSum::stages(
+  for (std::size_t first = 0; first < mine.count; first += piece)
+    operations.push_back(std::make_shared<Operation>(ShardSum::stages(
         {{handles_, handles_->communicator, group_->rank, group_->size},
          loops,
          {values + first, mine.count, std::min(piece, mine.count - first), sums + first},
-         next_tag()});
-  }
+         next_tag()})));
   pieces_->add(operations);
   return std::make_unique<MpiPending>(group_->world, std::move(operations), "reduce_scatter");
 }
@@ -281,13 +273,11 @@ std::unique_ptr<Pending> MpiCommunicator::start_allgather(const Buffer& mine, co
   const Peers peers{handles_, handles_->communicator, group_->rank, group_->size};
   check_buffers(peers, mine, all, counts);
   const std::size_t longest = *std::ranges::max_element(counts);
-  const std::size_t piece =
-      elements_of_piece(kPiece, size_of(mine.type)) / static_cast<std::size_t>(size());
+  const std::size_t piece = elements_of_block_piece(size_of(mine.type));
   std::vector<std::shared_ptr<Operation>> operations;
-  for (std::size_t first = 0; first < longest; first += piece) {
-    operations.push_back(std::make_shared<Operation>());
-    operations.back()->stages = {gather_part(peers, {mine, all, counts, first, piece}, next_tag())};
-  }
+  for (std::size_t first = 0; first < longest; first += piece)
+    operations.push_back(std::make_shared<Operation>(
+        std::vector{gather_part(peers, {mine, all, counts, first, piece}, next_tag())}));
   pieces_->add(operations);
   return std::make_unique<MpiPending>(group_->world, std::move(operations), "allgather");
 }
@@ -298,6 +288,11 @@ std::size_t MpiCommunicator::elements_of_piece(std::size_t bytes,
                                                std::size_t bytes_of_element) const {
   const auto smallest = static_cast<std::size_t>(size()) * (64 << 10);
   return std::min(largest_count_, std::max(bytes, smallest) / bytes_of_element);
+}
+
+/// Returns the elements of every rank's block that a piece has.
+std::size_t MpiCommunicator::elements_of_block_piece(std::size_t bytes_of_element) const {
+  return elements_of_piece(kPiece, bytes_of_element) / static_cast<std::size_t>(size());
 }
 
 /// Returns the stages of the sum for each piece of `bytes`. Rounding is left to the MPI thread: it

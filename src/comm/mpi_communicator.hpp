@@ -42,6 +42,7 @@ class MpiCommunicator : public AsynchronousCommunicator {
   std::unique_ptr<Pending> start(const Buffer& buffer, MpiWorld::Poster poster);
   Operation::Post sum_of(const Buffer& buffer, MPI_Comm on) const;
   std::size_t elements_of_piece(std::size_t bytes, std::size_t bytes_of_element) const;
+  std::size_t elements_of_block_piece(std::size_t bytes_of_element) const;
   std::vector<std::vector<Operation::Post>> wire_sums(const Buffer& buffer, std::size_t bytes);
   const HalfLoops* wire_loops() const;  ///< null: fp32
   int next_tag();

@@ -275,8 +275,7 @@ bool MpiWorld::post_here(const std::shared_ptr<Operation>& operation) {
 }
 
 std::shared_ptr<Operation> MpiWorld::start(std::vector<Operation::Post> stages, Poster poster) {
-  auto operation = std::make_shared<Operation>();
-  operation->stages = std::move(stages);
+  auto operation = std::make_shared<Operation>(std::move(stages));
   if (poster == Poster::mpi_thread || !post_here(operation))
     start(operation);
   else if (poster == Poster::caller ||

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/mpi.hpp"
@@ -23,6 +24,9 @@ struct Operation {
   /// Starts a stage and returns its requests, while the MPI lock (MpiWorld) is held. It is kept
   /// until the operation ends, together with the buffers that it holds.
   using Post = std::function<std::vector<MPI_Request>()>;
+
+  Operation() = default;
+  explicit Operation(std::vector<Post> of) : stages(std::move(of)) {}
 
   std::vector<Post> stages;  ///< each starts when the requests of the one before are complete
   std::size_t next_stage = 0;
