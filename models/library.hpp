@@ -9,7 +9,7 @@
 #include "models/model.hpp"
 
 /// Both sides must have been compiled with this: the headers of models/ and LibTorch.
-#define SCALEMARK_MODEL_INTERFACE "interface 5, LibTorch " TORCH_VERSION
+#define SCALEMARK_MODEL_INTERFACE "interface 6, LibTorch " TORCH_VERSION
 
 /// Write it once in a library, outside namespaces. `Network` is constructed from a const
 /// scalemark::ModelOptions&.

@@ -51,6 +51,15 @@ at::Tensor OperatorSet::batch_norm(const at::Tensor& x, const BatchNormTensors& 
   return activated(residual.defined() ? y.add_(residual) : y, activation);
 }
 
+at::Tensor OperatorSet::norm_of_sum(const at::Tensor& x, const at::Tensor& branch,
+                                    double dropout_probability, const at::Tensor& weight,
+                                    const at::Tensor& bias, double epsilon) const {
+  const at::Tensor sum = branch.defined() ? x + dropout(branch, dropout_probability) : x;
+  // The CPU's kernel takes fp32 parameters with bf16 input; CUDA's wants one dtype.
+  const auto like_x = [&](const at::Tensor& p) { return x.is_cpu() ? p : p.to(x.scalar_type()); };
+  return at::layer_norm(sum, weight.sizes(), like_x(weight), like_x(bias), epsilon);
+}
+
 at::Tensor OperatorSet::max_pool(const at::Tensor& x, const PoolWindow& window) const {
   const auto square = [](std::int64_t side) { return std::vector<std::int64_t>(2, side); };
   return at::max_pool2d(x, square(window.size), square(window.stride), square(window.padding),
@@ -139,6 +148,10 @@ const OperatorSet& torch_operators() {
   static const OperatorSet set;
   return set;
 }
+
+#ifdef SCALEMARK_NO_KERNELS
+const OperatorSet* own_operators() { return nullptr; }
+#endif
 
 const OperatorSet& standard_operators() {
   return own_operators() ? *own_operators() : torch_operators();

@@ -106,6 +106,12 @@ class OperatorSet {
   virtual at::Tensor batch_norm(const at::Tensor& x, const BatchNormTensors& layer,
                                 const BatchNormRule& rule, Activation activation,
                                 const at::Tensor& residual) const;
+  /// Returns the layer normalisation of x + dropout(branch) over the last dimension (Ba et al.
+  /// 2016), in the shape and dtype of x. An undefined `branch` is none. `weight` and `bias` are
+  /// fp32 [width].
+  virtual at::Tensor norm_of_sum(const at::Tensor& x, const at::Tensor& branch,
+                                 double dropout_probability, const at::Tensor& weight,
+                                 const at::Tensor& bias, double epsilon) const;
   virtual at::Tensor max_pool(const at::Tensor& x, const PoolWindow& window) const;
   /// Returns x / sqrt(mean(x^2) + epsilon) weight over the last dimension (Zhang and Sennrich
   /// 2019), in the shape and dtype of x. `weight` is fp32 [width].

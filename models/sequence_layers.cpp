@@ -86,11 +86,10 @@ LayerNorm::LayerNorm(LayerGate gate, std::int64_t width, double epsilon)
   bias_ = register_parameter("bias", new_parameter({width}).zero_());
 }
 
-at::Tensor LayerNorm::forward(const at::Tensor& x) {
+at::Tensor LayerNorm::forward(const at::Tensor& x, const at::Tensor& branch,
+                              double dropout_probability) {
   gate_->gate->before_use({weight_, bias_});
-  // The CPU's kernel takes fp32 parameters with bf16 input; CUDA's wants one dtype.
-  const auto like_x = [&](const at::Tensor& p) { return x.is_cpu() ? p : p.to(x.scalar_type()); };
-  return at::layer_norm(x, weight_.sizes(), like_x(weight_), like_x(bias_), epsilon_);
+  return gate_->operators->norm_of_sum(x, branch, dropout_probability, weight_, bias_, epsilon_);
 }
 
 Embedding::Embedding(LayerGate gate, at::Tensor weight) : gate_(std::move(gate)) {
@@ -189,8 +188,7 @@ at::Tensor FeedForward::forward(const at::Tensor& x, double dropout_probability)
 }
 
 EncoderLayer::EncoderLayer(const LayerGate& gate, const StackShape& shape)
-    : gate_(gate),
-      attention_(std::make_shared<SelfAttention>(gate, shape, /*causal=*/false)),
+    : attention_(std::make_shared<SelfAttention>(gate, shape, /*causal=*/false)),
       attention_norm_(std::make_shared<LayerNorm>(gate, shape.width, shape.norm_epsilon)),
       feed_forward_(std::make_shared<FeedForward>(gate, shape)),
       feed_forward_norm_(std::make_shared<LayerNorm>(gate, shape.width, shape.norm_epsilon)) {
@@ -201,10 +199,8 @@ EncoderLayer::EncoderLayer(const LayerGate& gate, const StackShape& shape)
 }
 
 at::Tensor EncoderLayer::forward(const at::Tensor& x, double p, const at::Tensor& mask) {
-  const OperatorSet& operators = *gate_->operators;
-  const at::Tensor y =
-      attention_norm_->forward(x + operators.dropout(attention_->forward(x, p, mask), p));
-  return feed_forward_norm_->forward(y + operators.dropout(feed_forward_->forward(y, p), p));
+  const at::Tensor y = attention_norm_->forward(x, attention_->forward(x, p, mask), p);
+  return feed_forward_norm_->forward(y, feed_forward_->forward(y, p), p);
 }
 
 template <typename Norm>

@@ -23,8 +23,10 @@ struct StackShape {
 class LayerNorm : public torch::nn::Module {
  public:
   LayerNorm(LayerGate gate, std::int64_t width, double epsilon = 1e-5);
-  /// Maps [..., width] to the same shape and dtype.
-  at::Tensor forward(const at::Tensor& x);
+  /// Normalises x + dropout(branch), or x alone where `branch` is undefined: [..., width] in the
+  /// same shape and dtype.
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& branch = {},
+                     double dropout_probability = 0);
 
  private:
   LayerGate gate_;
@@ -123,7 +125,6 @@ class EncoderLayer : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x, double dropout_probability, const at::Tensor& mask = {});
 
  private:
-  LayerGate gate_;
   std::shared_ptr<SelfAttention> attention_;
   std::shared_ptr<LayerNorm> attention_norm_;
   std::shared_ptr<FeedForward> feed_forward_;

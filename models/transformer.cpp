@@ -27,8 +27,7 @@ constexpr std::array kTransformerSizes{
 class DecoderLayer : public torch::nn::Module {
  public:
   DecoderLayer(const LayerGate& gate, const StackShape& shape)
-      : gate_(gate),
-        attention_(std::make_shared<SelfAttention>(gate, shape, /*causal=*/true)),
+      : attention_(std::make_shared<SelfAttention>(gate, shape, /*causal=*/true)),
         attention_norm_(std::make_shared<LayerNorm>(gate, shape.width)),
         cross_(std::make_shared<CrossAttention>(gate, shape)),
         cross_norm_(std::make_shared<LayerNorm>(gate, shape.width)),
@@ -45,16 +44,12 @@ class DecoderLayer : public torch::nn::Module {
   /// last, so the self-attention needs no padding mask.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& memory, double p,
                      const at::Tensor& memory_mask) {
-    const OperatorSet& operators = *gate_->operators;
-    const at::Tensor y =
-        attention_norm_->forward(x + operators.dropout(attention_->forward(x, p), p));
-    const at::Tensor z =
-        cross_norm_->forward(y + operators.dropout(cross_->forward(y, memory, p, memory_mask), p));
-    return feed_forward_norm_->forward(z + operators.dropout(feed_forward_->forward(z, p), p));
+    const at::Tensor y = attention_norm_->forward(x, attention_->forward(x, p), p);
+    const at::Tensor z = cross_norm_->forward(y, cross_->forward(y, memory, p, memory_mask), p);
+    return feed_forward_norm_->forward(z, feed_forward_->forward(z, p), p);
   }
 
  private:
-  LayerGate gate_;
   std::shared_ptr<SelfAttention> attention_;
   std::shared_ptr<LayerNorm> attention_norm_;
   std::shared_ptr<CrossAttention> cross_;
