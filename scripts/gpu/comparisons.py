@@ -7,7 +7,7 @@ A step's name is WORKLOAD_SUBJECT or WORKLOAD_SUBJECT_NUMBER, as in resnet50_eag
 import re
 import statistics
 
-OURS, PEERS, SETTINGS = "ours", ("eager", "compiled"), ("plain", "graph")
+OURS, PEERS, SETTINGS = "ours", ("eager", "compiled"), ("plain", "triton", "graph")
 
 
 def named(steps):

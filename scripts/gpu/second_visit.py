@@ -34,7 +34,8 @@ def plain(place):
 
 
 def in_turn(place, name, ours, script, theirs):
-    """Ours, with PyTorch's operators in place of our kernels (plain), and with a CUDA graph; PyTorch eager and compiled."""
+    """Ours, with PyTorch's operators in place of our kernels (plain), with the Triton kernels, and with a CUDA graph; PyTorch
+    eager and compiled."""
     def run(subject, *flags):
         return place.training(f"{name}_{subject}", 16, *ours, *place.steps(20, 4), *WATTS, *flags, learns="speed, losses, watts")
 
@@ -45,7 +46,8 @@ def in_turn(place, name, ours, script, theirs):
     if not place.has_flag("cuda_graph"):
         graph = Step(graph.name, graph.limit, skip="this build has no --cuda_graph")
     return Row(f"{name} in turn", 100, "ratios; what our kernels gain; losses bit-equal or how far apart", (
-        run("ours_1"), peer("eager_1", 20), place.on_gpu_only(peer("compiled", 75, *GRAPHS)), run("plain", *plain(place)), graph,
+        run("ours_1"), peer("eager_1", 20), place.on_gpu_only(peer("compiled", 75, *GRAPHS)), run("plain", *plain(place)),
+        place.on_gpu_only(run("triton", "--kernels", "triton")), graph,
         run("ours_2"), peer("eager_2", 20)))
 
 

@@ -161,7 +161,8 @@ std::string version_text() {
     if (name != key_of(&record::Build::version))
       text += fmt::format("  {:<14} {}\n", name,
                           value.is_string() ? value.get<std::string>() : value.dump());
-  text += fmt::format("  {:<14} {}\n", "kernels", has_own_kernels() ? "scalemark, torch" : "torch");
+  text += fmt::format("  {:<14} {}torch{}\n", "kernels", has_own_kernels() ? "scalemark, " : "",
+                      has_triton_kernels() ? ", triton" : "");
   text += fmt::format("  {:<14} {}\n", "gate", kInterleavedWord);
   if (const auto wheel = wheel_of(own_path()))
     for (const auto& [name, value] : wheel_facts(*wheel, process_environment()))

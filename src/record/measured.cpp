@@ -343,8 +343,8 @@ void Measured::describe_precision(Fields& fields) {
   fields.add("precision", &Measured::precision, "arithmetic").column(23, "precision");
   fields
       .add("kernels", &Measured::kernels,
-           "whose kernels computed: this program's (`scalemark`) or LibTorch's alone (`torch`): "
-           "[which is for what](configuration.md#kernels)")
+           "whose kernels computed: this program's (`scalemark`; `triton`: those for a GPU) or "
+           "LibTorch's alone (`torch`): [which is for what](configuration.md#kernels)")
       .since(9);
   fields.add("precision_native", &Measured::precision_native,
              "whether the processor has instructions for it");

@@ -34,6 +34,7 @@ record::Build build_info() {
 }
 
 bool has_own_kernels() { return build_facts::kKernels; }
+bool has_triton_kernels() { return build_facts::kTriton; }
 
 std::string linked_torch() { return build_facts::kTorchLibrary; }
 

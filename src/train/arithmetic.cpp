@@ -7,6 +7,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "train/device_backend.hpp"
+
 namespace scalemark {
 
 at::ScalarType compute_dtype(Precision precision) {
@@ -24,6 +26,7 @@ bool denormals_are_flushed() {
 
 const OperatorSet& operators_of(const ResolvedConfig& config) {
   if (config.kernels == Kernels::torch) return torch_operators();
+  if (config.kernels == Kernels::triton) return gpu_operators();
   if (!own_operators()) throw std::logic_error("--kernels scalemark in a build without them");
   return *own_operators();
 }

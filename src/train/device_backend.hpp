@@ -13,6 +13,7 @@
 
 #include "comm/communicator.hpp"
 #include "measure/samples.hpp"
+#include "models/operator_set.hpp"
 
 namespace scalemark {
 
@@ -126,6 +127,10 @@ class DeviceBackend {
 /// else cpu. Throws EnvironmentError where there are fewer GPUs than ranks, and for --device cuda
 /// without a usable one (with both driver and runtime versions).
 std::unique_ptr<DeviceBackend> make_device_backend(Device device, int local_rank);
+
+/// Returns the operators of --kernels triton for the current GPU. Throws EnvironmentError where
+/// this build has none for it, or the engine no GPU.
+const OperatorSet& gpu_operators();
 
 /// Returns why CUDA offers no GPU, with the remedy, or an empty text where it does.
 std::string why_no_cuda();

@@ -110,6 +110,9 @@ Trainer::Trainer(const ResolvedConfig& config, DeviceBackend& device, RankGroup&
                  const BatchPlan& batch) {
   const auto bytes = [](double mib) { return static_cast<std::int64_t>(mib * 1024 * 1024); };
   device.set_precision(config.precision);
+  if (config.kernels == Kernels::triton && device.device().is_cpu())
+    throw EnvironmentError(
+        "--kernels triton computes on a GPU, and there is none: use --kernels scalemark");
   auto model = build_model(config, group);
   model->to(device.device());
   const double flops = own_forward_flops(config, *model);

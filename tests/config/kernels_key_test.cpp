@@ -39,6 +39,21 @@ TEST(KernelsKey, OfABuildWithoutThemIsAMatterOfTheEnvironment) {
   }
 }
 
+TEST(KernelsKey, OfAGpuTrainThere) {
+  EXPECT_THAT(refused({"--kernels=triton", "--device=cpu"}), HasSubstr("--device cuda"));
+  EXPECT_THAT(refused({"--kernels=triton"}, {}, Command::infer), HasSubstr("computes training"));
+  if (has_triton_kernels()) {
+    EXPECT_EQ(kernels_of(load({"--kernels=triton"})), Kernels::triton);
+    return;
+  }
+  try {
+    load({"--kernels=triton"});
+    FAIL() << "was not refused";
+  } catch (const EnvironmentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("-DSCALEMARK_TRITON=ON"));
+  }
+}
+
 TEST(FormerKey, IsTakenWithAWarningFromEveryPlace) {
   const TemporaryFile file(R"({"fused": "off"})");
   const auto expect_torch = [](const LoadedConfig& loaded, const std::string& place) {

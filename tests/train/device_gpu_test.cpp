@@ -1,13 +1,16 @@
 // What the training loop asks of a real GPU beside training: memory statistics, pinned memory,
-// kernels in a trace, frozen layers.
+// kernels in a trace, frozen layers, the operators of --kernels triton.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "measure/clock.hpp"
 #include "models/frozen.hpp"
 #include "models/model.hpp"
+#include "models/triton/operators.hpp"
 #include "train/device_backend.hpp"
 #include "train/trace/recorders.hpp"
 
@@ -100,6 +103,65 @@ TEST_F(Gpu, FrozenNetworksComputeWhatTheCpuComputes) {
     const double error = ((found - expected).abs().max() / expected.abs().max()).item<double>();
     EXPECT_LT(error, tolerance) << dtype;
   }
+}
+
+/// Each operator of --kernels triton with its gradients beside LibTorch's own of the same GPU.
+TEST_F(Gpu, TritonKernelsComputeWhatLibTorchComputes) {
+  if (compiled_kernels().empty()) GTEST_SKIP() << "this build has none (SCALEMARK_TRITON)";
+  const at::TensorOptions fp32 = at::TensorOptions().device(device->device());
+  constexpr std::int64_t width = 512;
+  const at::Tensor labels = at::randint(0, width, {96}, fp32.dtype(at::kLong));
+  const BatchNormTensors statistics{{}, {}, at::zeros({width}, fp32), at::ones({width}, fp32)};
+  using Use = std::function<at::Tensor(const OperatorSet&, const std::vector<at::Tensor>&)>;
+  const auto images = [](const at::Tensor& x) {  // [96, width] as channels_last images
+    return x.view({6, 4, 4, width}).permute({0, 3, 1, 2});
+  };
+  const std::vector<Use> uses{
+      [&](const OperatorSet& set, const auto& in) {
+        BatchNormTensors layer = statistics;
+        layer.weight = in[2];
+        layer.bias = in[3];
+        return set.batch_norm(images(in[0]), layer, {0.1, 1e-5, true}, Activation::relu,
+                              images(in[1]));
+      },
+      [&](const OperatorSet& set, const auto& in) {
+        return set.norm_of_sum(in[0], in[1], 0, in[2], in[3], 1e-5);
+      },
+      [&](const OperatorSet& set, const auto& in) {
+        return set.cross_entropy(in[0] + in[1], labels, -100, 0.1) + (in[2] * in[3]).sum();
+      },
+  };
+  for (const Use& use : uses) {
+    const auto run = [&](const OperatorSet& set) {
+      torch::manual_seed(3);
+      std::vector<at::Tensor> in{at::randn({96, width}, fp32).to(at::kBFloat16),
+                                 at::randn({96, width}, fp32).to(at::kBFloat16),
+                                 at::rand({width}, fp32) + 0.5, at::randn({width}, fp32)};
+      for (at::Tensor& x : in) x.set_requires_grad(true);
+      std::vector<at::Tensor> found{use(set, in)};
+      found[0].to(at::kFloat).square().sum().backward();
+      for (const at::Tensor& x : in) found.push_back(x.grad());
+      return found;
+    };
+    const auto wanted = run(torch_operators()), found = run(gpu_operators());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const at::Tensor away = (found[i].to(at::kFloat) - wanted[i].to(at::kFloat)).abs();
+      EXPECT_LT(away.mean().item<double>(), 0.02 * wanted[i].abs().mean().item<double>()) << i;
+    }
+  }
+}
+
+/// Dropout draws otherwise than LibTorch, so the share that passes and its scale are looked at.
+TEST_F(Gpu, TritonKernelsDropWhatTheyAreTold) {
+  if (compiled_kernels().empty()) GTEST_SKIP() << "this build has none (SCALEMARK_TRITON)";
+  const at::Tensor x = at::ones({1 << 20}, at::TensorOptions().device(device->device()))
+                           .to(at::kBFloat16)
+                           .set_requires_grad(true);
+  const at::Tensor y = gpu_operators().relu_dropout(x, 0.25);
+  y.sum().backward();
+  EXPECT_NEAR(y.gt(0).to(at::kFloat).mean().item<double>(), 0.75, 0.005);
+  EXPECT_NEAR(y.max().item<double>(), 4. / 3, 0.01);
+  EXPECT_TRUE(at::equal(x.grad(), y));
 }
 
 }  // namespace

@@ -16,11 +16,13 @@ enum class DataFormat { channels_last, channels_first };
 constexpr auto names_of(DataFormat) { return Names{"channels_last", "channels_first"}; }
 
 /// Says whose operators compute a network and its training.
-enum class Kernels { scalemark, torch };
-constexpr auto names_of(Kernels) { return Names{"scalemark", "torch"}; }
+enum class Kernels { scalemark, torch, triton };
+constexpr auto names_of(Kernels) { return Names{"scalemark", "torch", "triton"}; }
 
 /// Returns whether this build has kernels of its own (SCALEMARK_KERNELS).
 bool has_own_kernels();
+/// Returns whether it has those for a GPU (SCALEMARK_TRITON).
+bool has_triton_kernels();
 
 enum class Optimizer { sgd, momentum, adam, adamw, lamb, lars };
 constexpr auto names_of(Optimizer) {
@@ -82,7 +84,10 @@ struct ArithmeticSettings {
              "maximum pooling, GELU, SwiGLU, RMSNorm, rotary positions, dropout, the loss of "
              "sequence models and Adam's step in one "
              "pass, gradients written in their place); in inference batch normalisation is folded "
-             "into the convolution, and oneDNN, or on a GPU cuDNN, adds and clips as it writes")
+             "into the convolution, and oneDNN, or on a GPU cuDNN, adds and clips as it writes. "
+             "triton: "
+             "in bf16 training on a GPU, kernels of models/triton, which no GPU has run yet "
+             "(cmake -DSCALEMARK_TRITON=ON)")
         .was("fused", {{"on", "scalemark"}, {"off", "torch"}})
         .of(kWithModel)
         .otherwise("scalemark; torch in a build without SCALEMARK_KERNELS");

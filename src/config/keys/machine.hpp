@@ -1,6 +1,7 @@
 // Defines the keys of the machine and of communication: device, threads, and how gradients travel.
 #pragma once
 
+#include "config/keys/arithmetic.hpp"
 #include "config/keys/group.hpp"
 #include "config/keys/steps.hpp"
 
@@ -146,6 +147,7 @@ struct MachineSettings {
 
   static void check(const auto& whole) {
     const auto& config = whole.given;
+    if (config.kernels == Kernels::triton) check_triton(whole);
     if (config.device == Device::cpu && config.communicator == CommunicatorKind::nccl)
       whole.refuse("--communicator nccl needs --device cuda; on the cpu it is mpi or none");
     if (config.forward_only && config.overlap && config.overlap != Overlap::none)
@@ -160,6 +162,17 @@ struct MachineSettings {
 
  private:
   /// Checks --overlap step, with which a bucket is updated on its own when the next step needs it.
+  static void check_triton(const auto& whole) {
+    if (whole.command == Command::infer)
+      whole.refuse("--kernels triton computes training; use --kernels scalemark");
+    if (whole.given.device == Device::cpu)
+      whole.refuse("--kernels triton computes on a GPU; use --device cuda, or --kernels scalemark");
+    if (!has_triton_kernels())
+      throw EnvironmentError(
+          "--kernels triton: this build has no kernels for GPUs; use --kernels scalemark, or build "
+          "with cmake -DSCALEMARK_TRITON=ON");
+  }
+
   static void check_overlap_of_steps(const auto& whole) {
     const auto& config = whole.given;
     if (config.overlap != Overlap::step) return;

@@ -1,5 +1,6 @@
-// Implements one GPU as a device, through LibTorch's streams, events and caching allocator, and the
-// device factory of a build with CUDA.
+// Implements one GPU as a device, through LibTorch's streams, events and caching allocator, what
+// launches its kernels, and the device factory and NCCL backend of c10d of a build with CUDA.
+#define USE_C10D_NCCL  // the setting with which LibTorch was built, for its process group
 #include "train/device_backend.hpp"
 
 #include <ATen/cuda/CUDAContext.h>
@@ -13,14 +14,20 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <span>
+#include <stdexcept>
+#include <string>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <vector>
 
 #include "comm/cuda/runtime.hpp"
 #include "error.hpp"
+#include "models/triton/operators.hpp"
 #include "platform/memory_limit.hpp"
 #include "platform/platform.hpp"
+#include "train/c10d/process_group.hpp"
 
 namespace scalemark {
 
@@ -280,6 +287,71 @@ class CudaBackend : public DeviceBackend {
   std::string uuid_;
 };
 
+/// Launches the kernels that were compiled for this GPU's generation on the current stream.
+class CudaLauncher : public KernelLauncher {
+ public:
+  explicit CudaLauncher(const cudaDeviceProp& gpu) : programs_(8 * gpu.multiProcessorCount) {
+    for (const CompiledKernel& compiled : compiled_kernels())
+      if (compiled.version / 10 == gpu.major && compiled.version % 10 <= gpu.minor)
+        kernels_.insert_or_assign(compiled.name, load(compiled));
+    if (kernels_.empty())
+      throw EnvironmentError(fmt::format(
+          "--kernels triton: this build has none for {} (compute capability {}.{}); build with "
+          "cmake -DSCALEMARK_TRITON=ON, or use --kernels scalemark",
+          gpu.name, gpu.major, gpu.minor));
+  }
+  bool reaches(const at::Tensor& x) const override { return x.is_cuda(); }
+  std::int64_t programs() const override { return programs_; }
+  void launch(const KernelCall& call) const override {
+    const Kernel& kernel = kernels_.at(call.name);
+    if (kinds_of(call) != kernel.compiled->kinds)
+      throw std::logic_error(fmt::format("kernel {} takes {}, not {}", call.name,
+                                         kernel.compiled->kinds, kinds_of(call)));
+    std::vector<Value> values(call.arguments.size() + kScratchPointers);
+    std::vector<void*> places;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (i < call.arguments.size())
+        std::visit([&](const auto& argument) { put(values[i], argument); }, call.arguments[i]);
+      places.push_back(&values[i]);
+    }
+    cudaLaunchConfig_t config{};
+    config.gridDim = {static_cast<unsigned>(call.programs[0]),
+                      static_cast<unsigned>(call.programs[1]), 1};
+    config.blockDim = {static_cast<unsigned>(32 * kernel.compiled->warps), 1, 1};
+    config.dynamicSmemBytes = kernel.compiled->shared_bytes;
+    config.stream = at::cuda::getCurrentCUDAStream();
+    C10_CUDA_CHECK(cudaLaunchKernelExC(&config, kernel.handle, places.data()));
+  }
+
+ private:
+  /// The last two parameters of every kernel of Triton, of which ours have no need.
+  static constexpr std::size_t kScratchPointers = 2;
+  struct Kernel {
+    const CompiledKernel* compiled;
+    cudaKernel_t handle;
+  };
+  union Value {
+    void* pointer = nullptr;
+    std::int64_t integer;
+    float real;
+  };
+  static void put(Value& value, const at::Tensor& tensor) { value.pointer = tensor.data_ptr(); }
+  static void put(Value& value, std::int64_t integer) { value.integer = integer; }
+  static void put(Value& value, float real) { value.real = real; }
+
+  static Kernel load(const CompiledKernel& compiled) {
+    cudaLibrary_t library{};
+    Kernel kernel{&compiled, {}};
+    C10_CUDA_CHECK(cudaLibraryLoadData(&library, compiled.binary, nullptr, nullptr, 0, nullptr,
+                                       nullptr, 0));  // until the process ends
+    C10_CUDA_CHECK(cudaLibraryGetKernel(&kernel.handle, library, compiled.symbol));
+    return kernel;
+  }
+
+  std::int64_t programs_;
+  std::map<std::string, Kernel> kernels_;
+};
+
 std::string version(int number) {  // CUDA's 13020 means 13.2
   return number == 0 ? "none" : fmt::format("{}.{}", number / 1000, number % 1000 / 10);
 }
@@ -321,6 +393,25 @@ std::unique_ptr<DeviceBackend> make_device_backend(Device device, int local_rank
         "--device cpu",
         local_rank, gpus.count, gpus.count));
   return std::make_unique<CudaBackend>(local_rank);
+}
+
+const OperatorSet& gpu_operators() {
+  if (const std::string reason = why_no_cuda(); !reason.empty())
+    throw EnvironmentError("--kernels triton: " + reason + ", or use --kernels scalemark");
+  static const std::unique_ptr<OperatorSet> operators =
+      triton_operators(c10::make_intrusive<CudaLauncher>(*at::cuda::getCurrentDeviceProperties()));
+  return *operators;
+}
+
+c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10d::Store>& store,
+                                                    int rank, int size, int cuda_device,
+                                                    C10dTimeout timeout) {
+  auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = timeout;
+  auto backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, options);
+  // This connects now, under the deadline of the start-up, and not in the first step.
+  backend->eagerConnectSingleDevice({at::kCUDA, static_cast<c10::DeviceIndex>(cuda_device)});
+  return backend;
 }
 
 std::string why_no_cuda() {

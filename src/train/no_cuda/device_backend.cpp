@@ -17,6 +17,10 @@ std::string why_no_cuda() {
   return "this build has no CUDA; build against a LibTorch with CUDA (scripts/setup)";
 }
 
+const OperatorSet& gpu_operators() {
+  throw EnvironmentError("--kernels triton: " + why_no_cuda() + ", or use --kernels scalemark");
+}
+
 c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10d::Store>&, int,
                                                     int, int, C10dTimeout) {
   throw EnvironmentError("--reducer c10d: this build has no NCCL; use --device cpu");
