@@ -55,6 +55,32 @@ class JsonAlone(ProgramTest):
         self.assertIn("onednn_verbose", err)
 
 
+class Processors(ProgramTest):
+    """Kernels, layouts and parts of products are chosen for the processor; a library can be told that it is an older one."""
+
+    FLAGS = {"AVX2": "avx2", "AVX512_CORE": "avx512bw", "AVX512_CORE_BF16": "avx512_bf16", "AVX512_CORE_AMX": "amx_bf16"}
+    NETWORKS = (("resnet18", "fp32", 0.01, "--image_size", "64"), ("llama_tiny", "bf16", 0.05, "--sequence_length", "32"))
+
+    def losses(self, network, precision, *flags, **variables):
+        out, _ = self.run_program(SCALEMARK, "run", "--model", network, "--precision", precision, *flags, "--batch_size", "4",
+                                  "--num_batches", "3", "--num_warmup_batches", "1", "--init_learning_rate", "0.001",
+                                  "--roofline=false", "--quiet", "--json",
+                                  env=self.environment(**variables))
+        return json.loads(out)["loss"]["trace"]
+
+    def test_losses_are_the_same_with_the_instructions_of_older_ones(self):
+        has = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
+        older = [{"ONEDNN_MAX_CPU_ISA": name} for name, flag in self.FLAGS.items() if flag in has]
+        if not older:
+            self.skipTest("no x86 with AVX2")
+        for network, precision, tolerance, *flags in self.NETWORKS:
+            newest = self.losses(network, precision, *flags)
+            for variables in older:
+                with self.subTest(network=network, **variables):
+                    for loss, expected in zip(self.losses(network, precision, *flags, **variables), newest, strict=True):
+                        self.assertAlmostEqual(loss / expected, 1, delta=tolerance)
+
+
 class Records(ProgramTest):
     def test_variables_that_change_the_arithmetic_are_recorded_and_named(self):
         self.run_program(SCALEMARK, *RUN, "--output", "plain.json")
