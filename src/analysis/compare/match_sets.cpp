@@ -305,6 +305,24 @@ void take_out(std::vector<Keyed>& launches, const std::vector<std::string>& vari
   }
 }
 
+/// Whether nobody chose the value in any launch of the group.
+bool is_default(const KeyGroup& group, const std::string& name) {
+  for (const auto& pooled : group.launches)
+    for (const Keyed* keyed : pooled)
+      if (!keyed->launches.front()->defaults.contains(name)) return false;
+  return true;
+}
+
+/// Whether every group has its own values of these keys among those of its rank count.
+bool tell_apart(const std::vector<KeyGroup>& groups, const std::set<std::string>& names) {
+  std::set<Json> seen;
+  return std::ranges::all_of(groups, [&](const KeyGroup& group) {
+    Json values = Json::array({ranks_of(group)});
+    for (const std::string& name : names) values.push_back(group.keys->at(name));
+    return seen.insert(std::move(values)).second;
+  });
+}
+
 /// What tells points of a rank count apart.
 std::vector<std::string> telling_names(const std::vector<KeyGroup>& groups) {
   std::set<std::string> names;
@@ -313,7 +331,13 @@ std::vector<std::string> telling_names(const std::vector<KeyGroup>& groups) {
     const auto [at, is_new] = first.try_emplace(ranks_of(group), group.keys);
     for (const std::string& name : differing_names(*group.keys, *at->second)) names.insert(name);
   }
-  return {names.begin(), names.end()};
+  // Defaults follow from what was chosen, as a learning rate does from the model.
+  std::set<std::string> chosen = names;
+  for (const std::string& name : names)
+    if (std::ranges::all_of(groups, [&](const KeyGroup& group) { return is_default(group, name); }))
+      chosen.erase(name);
+  const std::set<std::string>& telling = tell_apart(groups, chosen) ? chosen : names;
+  return {telling.begin(), telling.end()};
 }
 
 MatchedPoint point_of(const KeyGroup& group, const std::vector<std::string>& telling) {

@@ -155,6 +155,24 @@ TEST(MatchSets, ListsPointsThatOneSetHasMore) {
   }
 }
 
+TEST(MatchSets, NamesPointsByWhatWasChosen) {
+  const auto with = [](MeasuredLaunch launch, double rate) {
+    launch.keys["init_learning_rate"] = rate;
+    launch.defaults = {"init_learning_rate"};
+    return launch;
+  };
+  const auto names_of = [](const std::vector<MeasuredLaunch>& launches) {
+    const Matching matching =
+        match_sets({result_set("a", launches), result_set("b", launches)}, {});
+    return matching.points.front().settings;
+  };
+  const Json chosen = names_of({with(launch(1), 0.1), with(launch(1, 1, "bf16"), 0.01)});
+  EXPECT_EQ(chosen.size(), 1U);
+  EXPECT_TRUE(chosen.contains("precision"));
+  const Json otherwise_alike = names_of({with(launch(1), 0.1), with(launch(1), 0.01)});
+  EXPECT_TRUE(otherwise_alike.contains("init_learning_rate")) << "nothing else tells them apart";
+}
+
 TEST(MatchSets, RefusesSetsWithoutACommonPoint) {
   std::vector<ResultSet> sets{result_set("a", {launch(1), launch(1, 1, "bf16")}),
                               result_set("b", {launch(1), launch(1, 1, "bf16")})};
