@@ -345,6 +345,7 @@ ExitCode history(const GateRequest& request) {
   const Json record = record_json(found);
   refuse_numberless(record);
   if (file) file->write(record);
+  if (request.reports.annotations) std::fputs(history_annotation(found).c_str(), stderr);
   if (request.reports.summary) append_text(*request.reports.summary, history_markdown(found));
   print_data(request.reports.json ? record_text(record) : history_table(found));
   return exit_code_of(*found.newest);

@@ -307,4 +307,9 @@ std::string history_markdown(const HistoryResult& record) {
   return text + "\n";
 }
 
+std::string history_annotation(const HistoryResult& record) {
+  if (!record.newest) return "";
+  return annotation(record.newest->verdict, shown(newest_line(*record.newest, record.alpha)));
+}
+
 }  // namespace scalemark

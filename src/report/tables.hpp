@@ -3,6 +3,7 @@
 // `sweep` in sweep_table.hpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,8 @@ std::string comparison_markdown(const Comparison& comparison);
 std::string history_table(const HistoryResult& history);
 /// Returns the table of history_table() as Markdown.
 std::string history_markdown(const HistoryResult& history);
+/// Returns what history_table() says of the newest set, in the form of verdict_annotation().
+std::string history_annotation(const HistoryResult& history);
 
 /// Returns one sentence like "regressed: new is 5.2 % slower than base [3.1, 7.0] (8 pairs, p =
 /// 0.0039)".
@@ -67,7 +70,8 @@ std::string verdict_markdown(const Verdict& verdict);
 std::string verdict_junit(const Verdict& verdict);
 
 /// Returns a GitHub workflow command like "::error title=scalemark gate::...": an error for a
-/// regression, a warning where nothing was shown, and a notice otherwise.
+/// regression or no verdict, a warning where nothing was shown, and a notice otherwise.
+std::string annotation(std::optional<GateVerdict> verdict, const std::string& message);
 std::string verdict_annotation(const Verdict& verdict);
 
 /// Returns a table of predictions, what the model is made of, and below it how the model compares

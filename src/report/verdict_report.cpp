@@ -215,14 +215,18 @@ std::string verdict_junit(const Verdict& verdict) {
       seconds, verdict.created_at, cases);
 }
 
+std::string annotation(std::optional<GateVerdict> verdict, const std::string& message) {
+  const char* level = verdict == GateVerdict::pass           ? "notice"
+                      : verdict == GateVerdict::inconclusive ? "warning"
+                                                             : "error";
+  return fmt::format("::{} title=scalemark gate::{}\n", level, escaped_command(message));
+}
+
 std::string verdict_annotation(const Verdict& verdict) {
-  const char* level = verdict.verdict == GateVerdict::pass           ? "notice"
-                      : verdict.verdict == GateVerdict::inconclusive ? "warning"
-                                                                     : "error";
   std::string message = verdict_sentence(verdict);
   for (const record::JudgedPoint& point : judged_points(verdict))
     if (point.regressed) message += "\n" + shown(point_name(point) + ": " + point_sentence(point));
-  return fmt::format("::{} title=scalemark gate::{}\n", level, escaped_command(message));
+  return annotation(verdict.verdict ? std::optional(*verdict.verdict) : std::nullopt, message);
 }
 
 }  // namespace scalemark

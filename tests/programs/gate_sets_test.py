@@ -249,7 +249,10 @@ class Sets(MeasuredSweepTest):
 
     def test_history_judges_its_newest_set(self):
         names = [self.copy(f"c{k}", 1, self.of_level(1 + 0.001 * (k % 3))) for k in range(8)]
-        out, _ = self.gate("--history", *names, self.copy("half", 1, self.of_level(0.5)), "--json", expect=1)
+        _, said = self.gate("--history", *names, "--annotations")
+        self.assertRegex(said, r"(?m)^::notice title=scalemark gate::newest set c7: pass, ")
+        out, said = self.gate("--history", *names, self.copy("half", 1, self.of_level(0.5)), "--json", "--annotations", expect=1)
+        self.assertRegex(said, r"(?m)^::error title=scalemark gate::newest set half: regressed, -50\.\d %25 against the level since c0")
         newest = json.loads(out)["newest"]
         self.assertEqual((newest["set"], newest["verdict"], newest["since"]), ("half", "regressed", "c0"))
         self.assertAlmostEqual(newest["slowdown_percent"], 50, delta=0.2)
