@@ -149,10 +149,6 @@ const OperatorSet& torch_operators() {
   return set;
 }
 
-#ifdef SCALEMARK_NO_KERNELS
-const OperatorSet* own_operators() { return nullptr; }
-#endif
-
 const OperatorSet& standard_operators() {
   return own_operators() ? *own_operators() : torch_operators();
 }
