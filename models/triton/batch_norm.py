@@ -14,17 +14,21 @@ def tile_of(first, column, rows, channels, BLOCK_ROWS: tl.constexpr):
 
 
 @triton.jit
+def share_of(rows, channels, rows_each, BLOCK: tl.constexpr):
+    """Of this program the first row, the number of rows, the columns, and which of these are inside."""
+    first = tl.program_id(0).to(tl.int64) * rows_each
+    column = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    return first, tl.minimum(rows - first, rows_each), column, column < channels
+
+
+@triton.jit
 def batch_norm_moments(x, partial, rows, channels, rows_each, BLOCK_ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """Of the rows of each program their mean and the sum of squared differences from it: partial fp32 [2, programs,
     channels]."""
-    program = tl.program_id(0).to(tl.int64)
-    first = program * rows_each
-    column = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = column < channels
+    first, count, column, inside = share_of(rows, channels, rows_each, BLOCK)
     shift = tl.load(x + first * channels + column, mask=inside, other=0.0).to(tl.float32)
     sums = tl.zeros((BLOCK_ROWS, BLOCK), tl.float32)
     squares = tl.zeros((BLOCK_ROWS, BLOCK), tl.float32)
-    count = tl.minimum(rows - first, rows_each)
     for begin in range(0, count, BLOCK_ROWS):
         offset, here = tile_of(first + begin, column, first + count, channels, BLOCK_ROWS)
         value = tl.load(x + offset, mask=here, other=0.0).to(tl.float32)
@@ -33,7 +37,7 @@ def batch_norm_moments(x, partial, rows, channels, rows_each, BLOCK_ROWS: tl.con
         squares += difference * difference
     sum_of_differences = tl.sum(sums, 0)
     mean = sum_of_differences / count.to(tl.float32)
-    place = partial + program * channels + column
+    place = partial + tl.program_id(0).to(tl.int64) * channels + column
     tl.store(place, shift + mean, mask=inside)
     tl.store(place + tl.num_programs(0).to(tl.int64) * channels, tl.sum(squares, 0) - sum_of_differences * mean,
              mask=inside)
@@ -73,13 +77,10 @@ def batch_norm_statistics(partial, kept, running_mean, running_variance, program
 def batch_norm_apply(x, residual, y, kept, weight, bias, rows, channels, rows_each, RELU: tl.constexpr, ADD: tl.constexpr,
                      BLOCK_ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """y = relu((x - mean) inverse weight + bias + residual); without ADD there is no residual."""
-    first = tl.program_id(0).to(tl.int64) * rows_each
-    column = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = column < channels
+    first, count, column, inside = share_of(rows, channels, rows_each, BLOCK)
     mean = tl.load(kept + column, mask=inside)
     scale = tl.load(kept + channels + column, mask=inside) * tl.load(weight + column, mask=inside)
     shift = tl.load(bias + column, mask=inside)
-    count = tl.minimum(rows - first, rows_each)
     for begin in range(0, count, BLOCK_ROWS):
         offset, here = tile_of(first + begin, column, first + count, channels, BLOCK_ROWS)
         value = tl.load(x + offset, mask=here).to(tl.float32)
@@ -96,15 +97,11 @@ def batch_norm_gradient_sums(dy, x, y, partial, kept, rows, channels, rows_each,
                              BLOCK_ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """Of the rows of each program the sums of the gradient g before ReLU, and of g (x - mean) inverse: partial fp32 [2,
     programs, channels]. `y` is the result, which tells where ReLU has passed."""
-    program = tl.program_id(0).to(tl.int64)
-    first = program * rows_each
-    column = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = column < channels
+    first, count, column, inside = share_of(rows, channels, rows_each, BLOCK)
     mean = tl.load(kept + column, mask=inside)
     inverse = tl.load(kept + channels + column, mask=inside)
     sums = tl.zeros((BLOCK_ROWS, BLOCK), tl.float32)
     products = tl.zeros((BLOCK_ROWS, BLOCK), tl.float32)
-    count = tl.minimum(rows - first, rows_each)
     for begin in range(0, count, BLOCK_ROWS):
         offset, here = tile_of(first + begin, column, first + count, channels, BLOCK_ROWS)
         gradient = tl.load(dy + offset, mask=here, other=0.0).to(tl.float32)
@@ -113,7 +110,7 @@ def batch_norm_gradient_sums(dy, x, y, partial, kept, rows, channels, rows_each,
         normal = (tl.load(x + offset, mask=here, other=0.0).to(tl.float32) - mean[None, :]) * inverse[None, :]
         sums += gradient
         products += gradient * normal
-    place = partial + program * channels + column
+    place = partial + tl.program_id(0).to(tl.int64) * channels + column
     tl.store(place, tl.sum(sums, 0), mask=inside)
     tl.store(place + tl.num_programs(0).to(tl.int64) * channels, tl.sum(products, 0), mask=inside)
 
@@ -134,15 +131,12 @@ def sums_of_parts(partial, sums, programs, channels, BLOCK_PARTS: tl.constexpr, 
 def batch_norm_gradient(dy, x, y, dx, dresidual, kept, sums, weight, rows, channels, rows_each, RELU: tl.constexpr,
                         ADD: tl.constexpr, BLOCK_ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """dx = weight inverse (g - mean of g - normal x, mean of g normal x), and with ADD the residual's, which is g."""
-    first = tl.program_id(0).to(tl.int64) * rows_each
-    column = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = column < channels
+    first, count, column, inside = share_of(rows, channels, rows_each, BLOCK)
     mean = tl.load(kept + column, mask=inside)
     inverse = tl.load(kept + channels + column, mask=inside)
     scale = inverse * tl.load(weight + column, mask=inside)
     mean_gradient = tl.load(sums + column, mask=inside) / rows.to(tl.float32)
     mean_product = tl.load(sums + channels + column, mask=inside) / rows.to(tl.float32)
-    count = tl.minimum(rows - first, rows_each)
     for begin in range(0, count, BLOCK_ROWS):
         offset, here = tile_of(first + begin, column, first + count, channels, BLOCK_ROWS)
         gradient = tl.load(dy + offset, mask=here).to(tl.float32)

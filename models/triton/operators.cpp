@@ -3,6 +3,7 @@
 #include "models/triton/operators.hpp"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ceil_div.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -23,8 +24,6 @@ constexpr std::int64_t kTileColumns = 64;  ///< BLOCK of the same kernels
 constexpr std::int64_t kPartColumns = 16;  ///< BLOCK of those that combine
 constexpr std::int64_t kWidest = 1024;     ///< BLOCK of a row that is normalised
 constexpr std::int64_t kFlat = 2048;       ///< BLOCK of elements
-
-std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 bool suits(const KernelLauncher& launcher, const at::Tensor& x) {
   return x.scalar_type() == at::kBFloat16 && x.numel() > 0 && launcher.reaches(x);
@@ -61,21 +60,21 @@ at::Tensor summed(const KernelLauncher& launcher, const at::Tensor& partial) {
   const std::int64_t programs = partial.size(1), columns = partial.size(2);
   const at::Tensor sums = at::empty({2, columns}, partial.options());
   launcher.launch({"sums_of_parts",
-                   {divided_up(columns, kPartColumns), 2},
+                   {at::ceil_div(columns, kPartColumns), 2},
                    {partial, sums, programs, columns}});
   return sums;
 }
 
 /// How rows of channels are divided among programs.
-struct Division {
+struct RowShares {
   std::int64_t rows, channels, each, programs;
-  Division(const at::Tensor& x, const KernelLauncher& launcher)
+  RowShares(const at::Tensor& x, const KernelLauncher& launcher)
       : rows(x.numel() / x.size(1)), channels(x.size(1)) {
     const std::int64_t wanted = std::max<std::int64_t>(1, launcher.programs() / columns());
-    each = divided_up(divided_up(rows, wanted), kTileRows) * kTileRows;
-    programs = divided_up(rows, each);
+    each = at::round_up(at::ceil_div(rows, wanted), kTileRows);
+    programs = at::ceil_div(rows, each);
   }
-  std::int64_t columns() const { return divided_up(channels, kTileColumns); }
+  std::int64_t columns() const { return at::ceil_div(channels, kTileColumns); }
   std::array<std::int64_t, 2> grid() const { return {programs, columns()}; }
 };
 
@@ -85,25 +84,25 @@ class NormOfBatch : public torch::autograd::Function<NormOfBatch> {
                             const at::Tensor& bias, const std::optional<at::Tensor>& residual,
                             const BatchNormTensors& layer, const BatchNormRule& rule, bool relu,
                             const Launcher& launcher) {
-    const Division division(x, *launcher);
+    const RowShares shares(x, *launcher);
     const at::Tensor input = usable(x, at::MemoryFormat::ChannelsLast);
     const at::Tensor added =
         residual ? usable(*residual, at::MemoryFormat::ChannelsLast) : at::Tensor();
     const at::TensorOptions fp32 = x.options().dtype(at::kFloat);
-    const at::Tensor kept = at::empty({2, division.channels}, fp32), y = at::empty_like(input),
-                     partial = at::empty({2, division.programs, division.channels}, fp32);
+    const at::Tensor kept = at::empty({2, shares.channels}, fp32), y = at::empty_like(input),
+                     partial = at::empty({2, shares.programs, shares.channels}, fp32);
     launcher->launch({"batch_norm_moments",
-                      division.grid(),
-                      {input, partial, division.rows, division.channels, division.each}});
+                      shares.grid(),
+                      {input, partial, shares.rows, shares.channels, shares.each}});
     launcher->launch({"batch_norm_statistics",
-                      {divided_up(division.channels, kPartColumns), 1},
-                      {partial, kept, layer.running_mean, layer.running_variance, division.programs,
-                       division.rows, division.each, division.channels,
-                       static_cast<float>(rule.momentum), static_cast<float>(rule.epsilon)}});
+                      {at::ceil_div(shares.channels, kPartColumns), 1},
+                      {partial, kept, layer.running_mean, layer.running_variance, shares.programs,
+                       shares.rows, shares.each, shares.channels, static_cast<float>(rule.momentum),
+                       static_cast<float>(rule.epsilon)}});
     launcher->launch({name("batch_norm_apply", residual.has_value(), relu),
-                      division.grid(),
-                      {input, residual ? added : input, y, kept, weight, bias, division.rows,
-                       division.channels, division.each}});
+                      shares.grid(),
+                      {input, residual ? added : input, y, kept, weight, bias, shares.rows,
+                       shares.channels, shares.each}});
     context->save_for_backward({input, weight, kept, relu ? y : at::Tensor()});
     context->saved_data["residual"] = residual.has_value();
     keep(context, launcher);
@@ -116,12 +115,12 @@ class NormOfBatch : public torch::autograd::Function<NormOfBatch> {
     const bool relu = saved[3].defined();
     const at::Tensor& y = relu ? saved[3] : x;
     const Launcher launcher = launcher_of(context);
-    const Division division(x, *launcher);
+    const RowShares shares(x, *launcher);
     const at::Tensor dy = usable(gradients[0], at::MemoryFormat::ChannelsLast);
-    const at::Tensor partial = at::empty({2, division.programs, division.channels}, kept.options());
+    const at::Tensor partial = at::empty({2, shares.programs, shares.channels}, kept.options());
     launcher->launch({name("batch_norm_gradient_sums", false, relu),
-                      division.grid(),
-                      {dy, x, y, partial, kept, division.rows, division.channels, division.each}});
+                      shares.grid(),
+                      {dy, x, y, partial, kept, shares.rows, shares.channels, shares.each}});
     const at::Tensor sums = summed(*launcher, partial);
     const bool residual = context->saved_data["residual"].toBool();
     const bool writes_residual = residual && relu;  // else its gradient is dy
@@ -129,9 +128,9 @@ class NormOfBatch : public torch::autograd::Function<NormOfBatch> {
                                                          : residual      ? dy
                                                                          : at::Tensor();
     launcher->launch({name("batch_norm_gradient", writes_residual, relu),
-                      division.grid(),
+                      shares.grid(),
                       {dy, x, y, dx, writes_residual ? dresidual : dx, kept, sums, weight,
-                       division.rows, division.channels, division.each}});
+                       shares.rows, shares.channels, shares.each}});
     return {dx, sums[1], sums[0], dresidual, {}, {}, {}, {}};
   }
 
@@ -189,7 +188,7 @@ class DroppedRelu : public torch::autograd::Function<DroppedRelu> {
                             const Launcher& launcher) {
     const at::Tensor input = usable(x), y = at::empty_like(input);
     launcher->launch({"relu_dropout",
-                      {divided_up(x.numel(), kFlat), 1},
+                      {at::ceil_div(x.numel(), kFlat), 1},
                       {input, y, new_seed(), static_cast<float>(probability), x.numel()}});
     context->save_for_backward({y});
     context->saved_data["probability"] = probability;
@@ -202,7 +201,7 @@ class DroppedRelu : public torch::autograd::Function<DroppedRelu> {
     const at::Tensor dy = usable(gradients[0]), dx = at::empty_like(y);
     const auto probability = static_cast<float>(context->saved_data["probability"].toDouble());
     launcher_of(context)->launch({"relu_dropout_gradient",
-                                  {divided_up(y.numel(), kFlat), 1},
+                                  {at::ceil_div(y.numel(), kFlat), 1},
                                   {dy, y, dx, probability, y.numel()}});
     return {dx, {}, {}};
   }
@@ -262,8 +261,9 @@ class TritonOperators : public OperatorSet {
   at::Tensor norm_of_sum(const at::Tensor& x, const at::Tensor& branch, double probability,
                          const at::Tensor& weight, const at::Tensor& bias,
                          double epsilon) const override {
-    if (!suits(*launcher_, x) || x.size(-1) % kAlignment != 0 || x.size(-1) > kWidest ||
-        x.sizes() != branch.sizes() || branch.scalar_type() != x.scalar_type())
+    if (!branch.defined() || !suits(*launcher_, x) || x.size(-1) % kAlignment != 0 ||
+        x.size(-1) > kWidest || x.sizes() != branch.sizes() ||
+        branch.scalar_type() != x.scalar_type())
       return OperatorSet::norm_of_sum(x, branch, probability, weight, bias, epsilon);
     return NormOfSum::apply(x, branch, weight, bias, probability, epsilon, launcher_);
   }

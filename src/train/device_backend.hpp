@@ -128,8 +128,8 @@ class DeviceBackend {
 /// without a usable one (with both driver and runtime versions).
 std::unique_ptr<DeviceBackend> make_device_backend(Device device, int local_rank);
 
-/// Returns the operators of --kernels triton for the current GPU. Throws EnvironmentError where
-/// this build has none for it, or the engine no GPU.
+/// Returns the operators of --kernels triton for the current GPU, which there must be. Throws
+/// EnvironmentError where this build has none for it.
 const OperatorSet& gpu_operators();
 
 /// Returns why CUDA offers no GPU, with the remedy, or an empty text where it does.

@@ -396,8 +396,6 @@ std::unique_ptr<DeviceBackend> make_device_backend(Device device, int local_rank
 }
 
 const OperatorSet& gpu_operators() {
-  if (const std::string reason = why_no_cuda(); !reason.empty())
-    throw EnvironmentError("--kernels triton: " + reason + ", or use --kernels scalemark");
   static const std::unique_ptr<OperatorSet> operators =
       triton_operators(c10::make_intrusive<CudaLauncher>(*at::cuda::getCurrentDeviceProperties()));
   return *operators;

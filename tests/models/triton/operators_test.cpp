@@ -272,6 +272,8 @@ TEST_F(TritonOperators, WhatDoesNotSuitIsLeftToLibTorch) {
               operators->cross_entropy(fp32, labels, -100, 0);
               operators->norm_of_sum(bf16({2, 1040}), bf16({2, 1040}), 0, width, width, 1e-5);
               operators->norm_of_sum(bf16({2, 1040}), {}, 0, width, width, 1e-5);
+              operators->norm_of_sum(bf16({2, 16}), {}, 0, width.slice(0, 0, 16),
+                                     width.slice(0, 0, 16), 1e-5);
               operators->relu_dropout(fp32, 0.1);
               operators->relu_dropout(bf16({3, 5}), 0.1);
               operators->batch_norm(images({2, 16, 4, 4}), layer, {0.1, 1e-5, false},
