@@ -2,12 +2,11 @@
 // them. Sums over many rows are made by many programs, and combined by a second kernel.
 #include "models/triton/operators.hpp"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ceil_div.h>
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <mutex>
+#include <limits>
 #include <utility>
 
 namespace scalemark {
@@ -47,12 +46,9 @@ Launcher launcher_of(AutogradContext* context) {
       context->saved_data["launcher"].toCapsule());
 }
 
-/// A key for the masks of one call, from LibTorch's generator of the CPU, which waits for no GPU.
-std::int64_t new_seed() {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  return static_cast<std::int64_t>(
-      at::check_generator<at::CPUGeneratorImpl>(generator)->random64() >> 1);
+/// A key for the masks of one call, int64 [1] where `x` is, from LibTorch's generator there.
+at::Tensor new_seed(const at::Tensor& x) {
+  return at::randint(std::numeric_limits<std::int64_t>::max(), {1}, x.options().dtype(at::kLong));
 }
 
 /// Sums [2, programs, columns] over programs.
@@ -149,13 +145,13 @@ class NormOfSum : public torch::autograd::Function<NormOfSum> {
     const std::int64_t width = x.size(-1), rows = x.numel() / width;
     const at::Tensor y = at::empty_like(first), sums = at::empty_like(first),
                      kept = at::empty({2, rows}, x.options().dtype(at::kFloat));
-    const std::int64_t seed = probability > 0 ? new_seed() : 0;
+    const at::Tensor seed =
+        probability > 0 ? new_seed(x) : at::empty({1}, x.options().dtype(at::kLong));
     launcher->launch({probability > 0 ? "add_norm_drop" : "add_norm",
                       {rows, 1},
                       {first, second, weight, bias, y, sums, kept, seed,
                        static_cast<float>(probability), static_cast<float>(epsilon), rows, width}});
-    context->save_for_backward({sums, weight, kept});
-    context->saved_data["seed"] = seed;
+    context->save_for_backward({sums, weight, kept, seed});
     context->saved_data["probability"] = probability;
     keep(context, launcher);
     return y;
@@ -163,7 +159,7 @@ class NormOfSum : public torch::autograd::Function<NormOfSum> {
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto saved = context->get_saved_variables();
-    const at::Tensor &sums = saved[0], &weight = saved[1], &kept = saved[2];
+    const at::Tensor &sums = saved[0], &weight = saved[1], &kept = saved[2], &seed = saved[3];
     const Launcher launcher = launcher_of(context);
     const double probability = context->saved_data["probability"].toDouble();
     const std::int64_t width = sums.size(-1), rows = sums.numel() / width;
@@ -172,11 +168,10 @@ class NormOfSum : public torch::autograd::Function<NormOfSum> {
     const at::Tensor partial = at::empty({2, programs, width}, kept.options()),
                      dx = at::empty_like(sums),
                      dbranch = probability > 0 ? at::empty_like(sums) : dx;
-    launcher->launch(
-        {probability > 0 ? "add_norm_gradient_drop" : "add_norm_gradient",
-         {programs, 1},
-         {dy, sums, weight, kept, dx, dbranch, partial, context->saved_data["seed"].toInt(),
-          static_cast<float>(probability), rows, width}});
+    launcher->launch({probability > 0 ? "add_norm_gradient_drop" : "add_norm_gradient",
+                      {programs, 1},
+                      {dy, sums, weight, kept, dx, dbranch, partial, seed,
+                       static_cast<float>(probability), rows, width}});
     const at::Tensor of_both = summed(*launcher, partial);
     return {dx, dbranch, of_both[1], of_both[0], {}, {}, {}};
   }
@@ -189,7 +184,7 @@ class DroppedRelu : public torch::autograd::Function<DroppedRelu> {
     const at::Tensor input = usable(x), y = at::empty_like(input);
     launcher->launch({"relu_dropout",
                       {at::ceil_div(x.numel(), kFlat), 1},
-                      {input, y, new_seed(), static_cast<float>(probability), x.numel()}});
+                      {input, y, new_seed(x), static_cast<float>(probability), x.numel()}});
     context->save_for_backward({y});
     context->saved_data["probability"] = probability;
     keep(context, launcher);

@@ -6,8 +6,8 @@ import triton.language as tl
 
 @triton.jit
 def kept_of(seed, offset, probability):
-    """Which elements dropout keeps."""
-    return tl.rand(seed, offset) >= probability
+    """Which elements dropout keeps. The key lies on the GPU, so that a recorded step draws anew when it is repeated."""
+    return tl.rand(tl.load(seed), offset) >= probability
 
 
 @triton.jit

@@ -42,12 +42,9 @@ def in_turn(place, name, ours, script, theirs):
     def peer(subject, limit, *flags):
         return place.peer(f"{name}_{subject}", limit, script, *theirs, *place.peer_steps(20, 4), *flags, learns="ratio")
 
-    graph = run("graph", "--cuda_graph", "on")
-    if not place.has_flag("cuda_graph"):
-        graph = Step(graph.name, graph.limit, skip="this build has no --cuda_graph")
     return Row(f"{name} in turn", 100, "ratios; what our kernels gain; losses bit-equal or how far apart", (
         run("ours_1"), peer("eager_1", 20), place.on_gpu_only(peer("compiled", 75, *GRAPHS)), run("plain", *plain(place)),
-        place.on_gpu_only(run("triton", "--kernels", "triton")), graph,
+        place.on_gpu_only(run("triton", "--kernels", "triton")), place.on_gpu_only(run("graph", "--cuda_graph", "on")),
         run("ours_2"), peer("eager_2", 20)))
 
 

@@ -218,6 +218,9 @@ Known<record::TargetLoss> target_of(const ResolvedConfig& config,
 }
 
 Known<record::Phases> phases_of(const RunFacts& facts, const std::vector<RankReport>& reports) {
+  if (facts.records_steps)
+    return Unknown{
+        "the device repeats a recorded step (`--cuda_graph`), of whose parts it tells no times"};
   PhaseSeconds mean{};  // over ranks, a step
   for (const RankReport& report : reports) {
     const auto steps = static_cast<double>(report.samples.step_seconds.size());

@@ -45,6 +45,7 @@ struct RunFacts {
   std::string algorithm;  ///< of the allreduce, e.g. "ring"; what wire_bytes are computed from
   std::string allocator;  ///< "tcmalloc", "glibc"
   bool precision_native = true;
+  bool records_steps = false;  ///< a step is one CUDA graph
   std::int64_t parameters = 0;
   double flops_per_sample =
       0;  ///< of this run: 3 x forward for training, forward for --forward_only

@@ -107,6 +107,7 @@ RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& gro
   facts.parameters = trainer.parameter_count();
   facts.flops_per_sample =
       forward_flops_per_sample(config, trainer.counted_flops()) * (config.forward_only ? 1 : 3);
+  facts.records_steps = trainer.records_steps();
   if (group.communicator->moves_data()) facts.reducer = to_string(config.reducer);
   if (!config.forward_only && !trainer.parameters().tables().empty())
     facts.embedding = embedding_facts(config, trainer, *group.communicator);

@@ -423,7 +423,7 @@ std::vector<std::string> words_in(InputArchive& archive, const std::string& key)
 /// A file of a set.
 struct PartFile {
   fs::path path;
-  InputArchive archive, part = {};
+  InputArchive archive, part;
   std::int64_t step = 0, ranks = 0, rank = 0;
   std::string shard, measurement;
 };
@@ -464,7 +464,8 @@ class PartJoiner {
 
  private:
   static PartFile read(const fs::path& path) {
-    PartFile file{path, {}};
+    PartFile file;
+    file.path = path;
     file.archive.load_from(path.string(), at::kCPU);
     if (!file.archive.try_read("part", file.part))
       refuse_part(path,

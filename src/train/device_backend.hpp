@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -86,6 +87,19 @@ class ScalarReader {
   virtual std::optional<double> finish() = 0;
 };
 
+/// Work that is recorded once, and then given to the device as a whole, again and again: a CUDA
+/// graph each. Whatever a recording computes is at the same place after every repetition.
+class WorkRecorder {
+ public:
+  virtual ~WorkRecorder() = default;
+  /// Adds a recording of what `work` gives the device, which does nothing of it yet. Nothing in it
+  /// may wait for the device. Throws what `work` throws, and c10::Error.
+  virtual void record(const std::function<void()>& work) = 0;
+  /// Gives the device the work of a recording; they are counted from 0. They share memory: what one
+  /// has computed for later is lost, but for tensors that are still held.
+  virtual void repeat(std::size_t recording) = 0;
+};
+
 /// A device on which a rank computes.
 class DeviceBackend {
  public:
@@ -112,6 +126,8 @@ class DeviceBackend {
   /// Copies a tensor to host memory from which the device can copy while it computes.
   virtual at::Tensor pinned(const at::Tensor& host) const = 0;
   virtual std::unique_ptr<BatchCopier> make_batch_copier() = 0;
+  /// Returns null where the device has no such thing.
+  virtual std::unique_ptr<WorkRecorder> make_work_recorder() { return nullptr; }
   /// Sets whether a library that has several kernels for an operator tries all of them where it
   /// meets a new shape (cuDNN's benchmark), which is the initial state, or uses its first guess.
   virtual void try_kernels(bool /*all*/) {}

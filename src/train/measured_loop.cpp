@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "error.hpp"
 #include "measure/clock.hpp"
 #include "train/optimizer.hpp"
 
@@ -82,7 +83,12 @@ void MeasuredLoop::add_communication(Samples& samples) {
   ReducerSamples taken = reducer_->take_samples();
   traffic_ = taken.traffic;
   samples.embedding = std::move(taken.embedding);
-  const CommunicationTimes& times = taken.times;
+  CommunicationTimes& times = taken.times;
+  if (recorder_) {  // operations of a recording have no times
+    times = {};
+    times.wait_seconds.assign(samples.wait_seconds.size(),
+                              std::numeric_limits<double>::quiet_NaN());
+  }
   const std::size_t steps = std::min(times.wait_seconds.size(), samples.wait_seconds.size());
   double waited = 0;
   for (std::size_t i = 0; i < steps; ++i) {
@@ -100,6 +106,35 @@ void MeasuredLoop::add_communication(Samples& samples) {
 
 at::Tensor MeasuredLoop::train_step(long number, std::size_t turn,
                                     const std::vector<Batch>& micro_batches) {
+  trainer_.optimizer->set_learning_rate(learns_ ? learning_rate_.at(number) : 0);
+  const bool spoil = fault_.nan_loss(number);
+  if (!recorder_ || spoil) return give_step(turn, micro_batches, spoil);
+  enter(StepPhase::rest);  // the phases of a step that is repeated have no times of their own
+  recorder_->repeat(turn);
+  return recorded_loss_[turn];
+}
+
+void MeasuredLoop::record_steps() {
+  if (!trainer_.records_steps) return;
+  trainer_.device.release_free_memory();  // a recording has memory of its own
+  recorder_ = trainer_.device.make_work_recorder();
+  recording_ = true;
+  for (std::size_t turn = 0; turn < trainer_.batches.size(); ++turn) {
+    at::Tensor loss;
+    try {
+      recorder_->record(
+          [&] { loss = give_step(turn, input_->take(static_cast<long>(turn)), /*spoil=*/false); });
+    } catch (const c10::Error& error) {
+      throw RunError("--cuda_graph: a step of " + trainer_.config.model + " cannot be recorded: " +
+                     error.what_without_backtrace() + "; use --cuda_graph off");
+    }
+    recorded_loss_.push_back(loss);
+  }
+  recording_ = false;
+}
+
+at::Tensor MeasuredLoop::give_step(std::size_t turn, const std::vector<Batch>& micro_batches,
+                                   bool spoil) {
   at::Tensor sum, gradient_scale = gradient_scale_[turn];
   if (scaler_.enabled()) gradient_scale = gradient_scale * scaler_.scale();
   for (std::size_t i = 0; i < micro_batches.size(); ++i) {
@@ -107,14 +142,13 @@ at::Tensor MeasuredLoop::train_step(long number, std::size_t turn,
     reducer_->begin_pass(i == 0, i + 1 == micro_batches.size());
     if (i == 0) complete_unannounced();
     at::Tensor loss = trainer_.model->loss_sum(micro_batches[i]);
-    if (fault_.nan_loss(number)) loss = loss * std::numeric_limits<double>::quiet_NaN();
+    if (spoil) loss = loss * std::numeric_limits<double>::quiet_NaN();
     complete_updates(StepPhase::forward);  // gradients will be written to where sums are
     enter(StepPhase::backward);
     // In the last pass the reducer starts to sum gradients as they arrive.
     loss.backward(gradient_scale);
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
-  trainer_.optimizer->set_learning_rate(learns_ ? learning_rate_.at(number) : 0);
   enter(StepPhase::communication);
   update();
   return sum;
@@ -145,13 +179,15 @@ void MeasuredLoop::update() {
   at::Tensor skip;
   const auto over_shards = [&](const at::Tensor& sum) { return reducer_->sum_over_shards(sum); };
   if (scaler_.enabled()) skip = scaler_.unscale(buckets, over_shards);
-  // Reading it costs nothing on the CPU, but would stall any other device.
-  if (skip.defined() && skip.is_cpu()) {
+  // Reading costs nothing on the CPU, but would stall any other device.
+  const bool may_wait = !trainer_.device.works_behind_host();
+  if (skip.defined() && may_wait) {
     if (skip.item<float>() != 0) return;
     skip = at::Tensor();
   }
   if (trainer_.config.clip_norm)
-    clip_gradients(buckets, *trainer_.config.clip_norm, trainer_.model->operators(), over_shards);
+    clip_gradients(buckets, *trainer_.config.clip_norm, trainer_.model->operators(), may_wait,
+                   over_shards);
   optimizer.begin_step(skip);
   for (std::size_t i = 0; i < buckets.size(); ++i) update_bucket(i);
 }
@@ -233,6 +269,7 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator, const Ste
   MeasuredLoop loop(trainer, group, communicator,
                     InjectedFault(trainer.config.inject, trainer.rank));
   loop.meet_shapes();
+  loop.record_steps();
   trainer.restart();
   const Samples warm_up = loop.run(trainer.config.num_warmup_batches, "warm-up",
                                    StoppingRule(std::nullopt, std::nullopt), nullptr);
@@ -269,6 +306,7 @@ Samples Trainer::trace(RankGroup& group, Communicator& communicator, std::int64_
   Impl& trainer = *impl_;
   MeasuredLoop loop(trainer, group, communicator,
                     InjectedFault(trainer.config.inject, trainer.rank));
+  loop.record_steps();
   const StoppingRule never(std::nullopt, std::nullopt);
   // c10d rebuilds its buckets after the first step.
   loop.run(kUnrecordedSteps, "before the trace", never, nullptr);
@@ -286,6 +324,7 @@ double Trainer::calibrate(RankGroup& group) {
   const auto communicator = make_communicator(CommunicatorKind::none, group, -1);
   MeasuredLoop loop(trainer, group, *communicator, InjectedFault());
   loop.meet_shapes();
+  loop.record_steps();
   const Samples samples =
       loop.run(2, "calibration", StoppingRule(std::nullopt, std::nullopt), nullptr);
   const double mine = samples.step_seconds.empty() ? 0 : samples.step_seconds.back();

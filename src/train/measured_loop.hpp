@@ -21,6 +21,9 @@ class MeasuredLoop {
   /// Runs passes over every batch before the first step, on a device that chooses its kernels by
   /// shape.
   void meet_shapes();
+  /// With --cuda_graph, records the step of every batch, which run() then repeats: the host gives
+  /// the device one graph a step. Throws RunError where a step cannot be recorded.
+  void record_steps();
   /// Runs up to `steps` steps under the watchdog's phase `phase` (a literal). Step numbers continue
   /// from run to run. The caller sets wall_seconds.
   Samples run(long steps, const char* phase, StoppingRule rule, const StepObserver& observer,
@@ -46,10 +49,13 @@ class MeasuredLoop {
   /// Runs one step. `number` counts from the first warm-up step; `turn` is the index of its batch,
   /// whose parts are `micro_batches`. Returns the loss as the sum over this rank's batch.
   at::Tensor train_step(long number, std::size_t turn, const std::vector<Batch>& micro_batches);
+  /// Gives the device a step of training. `spoil`: the loss becomes NaN.
+  at::Tensor give_step(std::size_t turn, const std::vector<Batch>& micro_batches, bool spoil);
   at::Tensor forward_step(long number, const Batch& batch);
   void update();
   void update_bucket(std::size_t bucket);
   void enter(StepPhase phase) {
+    if (recording_) return;
     phase_ = phase;
     loop_.enter(phase);
   }
@@ -71,12 +77,15 @@ class MeasuredLoop {
   LossScaler scaler_;
   std::unique_ptr<InputPipeline> input_;
   std::function<void(long number)> after_step_ = [](long) {};
-  StepTrace* trace_ = nullptr;     ///< null: nobody
-  std::vector<bool> not_updated_;  ///< by bucket: the update of the last step is pending
+  StepTrace* trace_ = nullptr;              ///< null: nobody
+  std::unique_ptr<WorkRecorder> recorder_;  ///< null: steps are not recorded
+  bool recording_ = false;                  ///< nothing is done, and no phase begins
+  std::vector<bool> not_updated_;           ///< by bucket: the update of the last step is pending
   // The members below are indexed by turn, since batches may hold different numbers of tokens.
   std::vector<at::Tensor>
-      gradient_scale_;                  ///< 1 / (loss count of ranks whose gradients are summed)
-  std::vector<at::Tensor> loss_share_;  ///< 1 / (loss count of all ranks)
+      gradient_scale_;                     ///< 1 / (loss count of ranks whose gradients are summed)
+  std::vector<at::Tensor> loss_share_;     ///< 1 / (loss count of all ranks)
+  std::vector<at::Tensor> recorded_loss_;  ///< what train_step() returns, once repeated
 };
 
 }  // namespace scalemark

@@ -64,32 +64,26 @@ std::vector<Part> parts_of(const Bucket& bucket, std::int64_t begin, std::int64_
   return parts;
 }
 
-/// Counts steps on the device as long as the host does not know which were skipped.
+/// Counts, on a device, the steps that changed the weights.
 class CountedSteps {
  public:
+  explicit CountedSteps(at::Device device)
+      : taken_(at::zeros({}, at::TensorOptions().dtype(at::kFloat).device(device))) {}
   /// Counts a step. `skip` is that of UpdateRule::begin_step().
   void begin_step(const at::Tensor& skip) {
-    ++begun_;
-    if (skip.defined()) skipped_ = skipped_.defined() ? skipped_ + skip : skip.clone();
+    if (skip.defined())
+      taken_.add_(1 - skip[0]);
+    else
+      taken_.add_(1);
   }
   /// Returns the number of steps including the current one. Waits for the device.
-  std::int64_t count() const {
-    return static_cast<std::int64_t>(begun_ - (skipped_.defined() ? skipped_.item<double>() : 0));
-  }
-  /// Returns count() as a scalar of `options`, without waiting.
-  at::Tensor on_device(const at::TensorOptions& options) const {
-    at::Tensor steps = at::full({}, begun_, options);
-    if (skipped_.defined()) steps -= skipped_[0];
-    return steps;
-  }
-  /// Returns the number of steps including those that were skipped.
-  double begun() const { return begun_; }
-  /// Returns whether a step can have been skipped.
-  bool may_have_skipped() const { return skipped_.defined(); }
+  double count() const { return taken_.item<double>(); }
+  /// Returns count() as an fp32 scalar on the device, which later steps change.
+  const at::Tensor& on_device() const { return taken_; }
+  void restart() { taken_.zero_(); }
 
  private:
-  double begun_ = 0;
-  at::Tensor skipped_;  ///< [1] on the device
+  at::Tensor taken_;
 };
 
 /// A run of elements that are updated alike.
@@ -151,9 +145,11 @@ class Sgd : public ElementwiseRule {
  protected:
   void update(const Part& part, double weight_decay) override {
     // The momentum starts as zero, so the first step is no special case.
-    at::_fused_sgd_(part.weights, part.gradients, part.state, weight_decay, momentum_,
-                    learning_rate_, /*dampening=*/0., /*nesterov=*/false, /*maximize=*/false,
-                    /*is_first_step=*/false, /*grad_scale=*/{}, skip());
+    with_rate([&](const auto& rate) {
+      at::_fused_sgd_(part.weights, part.gradients, part.state, weight_decay, momentum_, rate,
+                      /*dampening=*/0., /*nesterov=*/false, /*maximize=*/false,
+                      /*is_first_step=*/false, /*grad_scale=*/{}, skip());
+    });
   }
 
  private:
@@ -162,7 +158,7 @@ class Sgd : public ElementwiseRule {
 
 class Adam : public ElementwiseRule {
  public:
-  Adam(const ResolvedConfig& config, bool decoupled)
+  Adam(const ResolvedConfig& config, bool decoupled, at::Device device)
       : ElementwiseRule(*config.weight_decay, decoupled),
         decoupled_(decoupled),
         // Whose shadows are fp16; all buckets are updated alike.
@@ -170,43 +166,47 @@ class Adam : public ElementwiseRule {
                                                          : operators_of(config).adam_step()),
         beta1_(config.adam_beta1),
         beta2_(*config.adam_beta2),
-        epsilon_(*config.adam_epsilon) {}
+        epsilon_(*config.adam_epsilon),
+        steps_(device) {}
   int states() const override { return 2; }
   void begin_step(const at::Tensor& skip) override {
     ElementwiseRule::begin_step(skip);
     steps_.begin_step(skip);
   }
-  void restart() override { steps_ = {}; }
-  std::int64_t steps() const override { return steps_.count(); }
+  void restart() override { steps_.restart(); }
+  std::int64_t steps() const override { return static_cast<std::int64_t>(steps_.count()); }
 
  protected:
   bool refreshes_shadow(const at::Tensor& weights, const at::Tensor& shadow) const override {
-    return in_one_pass_ && !skip() && !steps_.may_have_skipped() && weights.is_cpu() &&
+    return in_one_pass_ && !skip() && !keeps_rate_on_device() && weights.is_cpu() &&
            (!shadow.defined() || shadow.scalar_type() == at::kBFloat16);
   }
 
   void update(const Part& part, double weight_decay) override {
     if (refreshes_shadow(part.weights, part.shadow)) return update_in_one_pass(part, weight_decay);
-    const at::Tensor step = steps_.on_device(part.weights.options());
-    if (decoupled_)
-      at::_fused_adamw_(part.weights, part.gradients, part.state[0], part.state[1], {}, step,
-                        learning_rate_, beta1_, beta2_, weight_decay, epsilon_, /*amsgrad=*/false,
-                        /*maximize=*/false, /*grad_scale=*/{}, skip());
-    else
-      at::_fused_adam_(part.weights, part.gradients, part.state[0], part.state[1], {}, step,
-                       learning_rate_, beta1_, beta2_, weight_decay, epsilon_, /*amsgrad=*/false,
-                       /*maximize=*/false, /*grad_scale=*/{}, skip());
+    const at::Tensor& step = steps_.on_device();
+    with_rate([&](const auto& rate) {
+      if (decoupled_)
+        at::_fused_adamw_(part.weights, part.gradients, part.state[0], part.state[1], {}, step,
+                          rate, beta1_, beta2_, weight_decay, epsilon_, /*amsgrad=*/false,
+                          /*maximize=*/false, /*grad_scale=*/{}, skip());
+      else
+        at::_fused_adam_(part.weights, part.gradients, part.state[0], part.state[1], {}, step, rate,
+                         beta1_, beta2_, weight_decay, epsilon_, /*amsgrad=*/false,
+                         /*maximize=*/false, /*grad_scale=*/{}, skip());
+    });
   }
 
  private:
   void update_in_one_pass(const Part& part, double weight_decay) const {
-    const auto correction = [&](double beta) { return 1 - std::pow(beta, steps_.begun()); };
+    const double steps = steps_.count();
+    const auto correction = [&](double beta) { return 1 - std::pow(beta, steps); };
     const AdamRates rates{
         .of_mean = static_cast<float>(1 - beta1_),
         .of_square = static_cast<float>(1 - beta2_),
         .decay = static_cast<float>(decoupled_ ? 0 : weight_decay),
-        .shrink = static_cast<float>(decoupled_ ? 1 - learning_rate_ * weight_decay : 1),
-        .rate = static_cast<float>(learning_rate_ / correction(beta1_)),
+        .shrink = static_cast<float>(decoupled_ ? 1 - learning_rate() * weight_decay : 1),
+        .rate = static_cast<float>(learning_rate() / correction(beta1_)),
         .correction = static_cast<float>(std::sqrt(correction(beta2_))),
         .epsilon = static_cast<float>(epsilon_)};
     in_one_pass_({part.weights, part.gradients, part.state[0], part.state[1], part.shadow}, rates);
@@ -275,7 +275,11 @@ class LayerwiseRule : public UpdateRule {
   virtual void finish(const std::vector<Part>& parts, bool vector, const at::Tensor& squares) = 0;
 
   /// Returns an fp32 scalar on the device of the weights.
-  at::Tensor rate(const at::Tensor& ratio) const { return (learning_rate_ * ratio).to(at::kFloat); }
+  at::Tensor rate(const at::Tensor& ratio) const {
+    at::Tensor rate;
+    with_rate([&](const auto& learning_rate) { rate = (ratio * learning_rate).to(at::kFloat); });
+    return rate;
+  }
   static at::Tensor one(const Part& like) { return at::ones({}, like.weights.options()); }
 
   /// Returns `value` in a step that changes the weights, and `otherwise` in one that does not.
@@ -286,18 +290,19 @@ class LayerwiseRule : public UpdateRule {
 
 class Lamb : public LayerwiseRule {
  public:
-  explicit Lamb(const ResolvedConfig& config)
+  Lamb(const ResolvedConfig& config, at::Device device)
       : beta1_(config.adam_beta1),
         beta2_(*config.adam_beta2),
         epsilon_(*config.adam_epsilon),
-        weight_decay_(*config.weight_decay) {}
+        weight_decay_(*config.weight_decay),
+        steps_(device) {}
   int states() const override { return 2; }
   void begin_step(const at::Tensor& skip) override {
     LayerwiseRule::begin_step(skip);
     steps_.begin_step(skip);
   }
-  void restart() override { steps_ = {}; }
-  std::int64_t steps() const override { return steps_.count(); }
+  void restart() override { steps_.restart(); }
+  std::int64_t steps() const override { return static_cast<std::int64_t>(steps_.count()); }
 
  protected:
   at::Tensor prepare(const std::vector<Part>& parts, bool vector) override {
@@ -319,9 +324,8 @@ class Lamb : public LayerwiseRule {
   void put_direction(const Part& part, double weight_decay) const {
     // A step of rate -1 from zero is Adam's direction. It stays zero where the step is skipped.
     const at::Tensor adam = at::zeros_like(part.weights);
-    const at::Tensor step = steps_.on_device(part.weights.options());
-    at::_fused_adam_(adam, part.gradients, part.state[0], part.state[1], {}, step, /*lr=*/-1.,
-                     beta1_, beta2_, /*weight_decay=*/0., epsilon_, /*amsgrad=*/false,
+    at::_fused_adam_(adam, part.gradients, part.state[0], part.state[1], {}, steps_.on_device(),
+                     /*lr=*/-1., beta1_, beta2_, /*weight_decay=*/0., epsilon_, /*amsgrad=*/false,
                      /*maximize=*/false, /*grad_scale=*/{}, skip());
     at::Tensor place = part.gradients;
     at::add_out(place, adam, part.weights, weight_decay);
@@ -373,16 +377,16 @@ class Lars : public LayerwiseRule {
   double momentum_, weight_decay_, trust_;
 };
 
-std::unique_ptr<UpdateRule> rule_of(const ResolvedConfig& config) {
+std::unique_ptr<UpdateRule> rule_of(const ResolvedConfig& config, at::Device device) {
   switch (*config.optimizer) {
     case Optimizer::momentum:
       return std::make_unique<Sgd>(config, config.momentum);
     case Optimizer::adam:
-      return std::make_unique<Adam>(config, false);
+      return std::make_unique<Adam>(config, false, device);
     case Optimizer::adamw:
-      return std::make_unique<Adam>(config, true);
+      return std::make_unique<Adam>(config, true, device);
     case Optimizer::lamb:
-      return std::make_unique<Lamb>(config);
+      return std::make_unique<Lamb>(config, device);
     case Optimizer::lars:
       return std::make_unique<Lars>(config);
     case Optimizer::sgd:
@@ -393,8 +397,10 @@ std::unique_ptr<UpdateRule> rule_of(const ResolvedConfig& config) {
 
 }  // namespace
 
-std::unique_ptr<UpdateRule> make_update_rule(const ResolvedConfig& config) {
-  std::unique_ptr<UpdateRule> rule = rule_of(config);
+std::unique_ptr<UpdateRule> make_update_rule(const ResolvedConfig& config,
+                                             std::optional<at::Device> behind_host) {
+  std::unique_ptr<UpdateRule> rule = rule_of(config, behind_host.value_or(at::kCPU));
+  if (behind_host) rule->keep_rate_on(*behind_host);
   rule->set_learning_rate(*config.init_learning_rate);
   return rule;
 }
@@ -406,12 +412,12 @@ at::Tensor gradient_norm(const std::vector<Bucket>& buckets, const OperatorSet& 
 }
 
 void clip_gradients(std::vector<Bucket>& buckets, double most, const OperatorSet& operators,
-                    const SumOverShards& over_shards) {
+                    bool may_wait, const SumOverShards& over_shards) {
   const at::NoGradGuard no_grad;
   const at::Tensor norm = over_shards(gradient_norm(buckets, operators).square()).sqrt();
   const at::Tensor factor = (most / (norm + 1e-6)).clamp_max(1.);
-  // On CUDA a multiplication by 1 costs less than waiting for the norm.
-  if (factor.is_cpu() && factor.item<double>() == 1) return;
+  // On a GPU a multiplication by 1 costs less than waiting for the norm.
+  if (may_wait && factor.item<double>() == 1) return;
   for (Bucket& bucket : buckets) bucket.gradients.mul_(factor);
 }
 

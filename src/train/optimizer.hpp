@@ -19,8 +19,16 @@ class UpdateRule {
   /// start as zero.
   virtual int states() const = 0;
   /// Sets the rate of the following updates. It is --init_learning_rate until the first call.
-  void set_learning_rate(double rate) { learning_rate_ = rate; }
+  void set_learning_rate(double rate) {
+    if (rate_on_device_.defined() && rate != learning_rate_) rate_on_device_.fill_(rate);
+    learning_rate_ = rate;
+  }
   double learning_rate() const { return learning_rate_; }
+  /// Keeps the rate in the memory of this device too, where every update reads it, also one that
+  /// the device repeats by itself.
+  void keep_rate_on(at::Device device) {
+    rate_on_device_ = at::full({}, learning_rate_, at::TensorOptions().device(device));
+  }
   /// Returns the steps since the start or restart(), for rules that count them, else 0.
   virtual std::int64_t steps() const { return 0; }
   /// Begins a step, before its first bucket. `skip`, where it is defined, is fp32 [1] on the
@@ -42,9 +50,15 @@ class UpdateRule {
 
   const SumOverShards& over_shards() const { return over_shards_; }
 
-  double learning_rate_ = 0;
+  bool keeps_rate_on_device() const { return rate_on_device_.defined(); }
+  /// Calls `use` with the learning rate: a double, or an fp32 scalar on the device.
+  void with_rate(const auto& use) const {
+    rate_on_device_.defined() ? use(rate_on_device_) : use(learning_rate_);
+  }
 
  private:
+  double learning_rate_ = 0;
+  at::Tensor rate_on_device_;  ///< undefined: updates read learning_rate_
   SumOverShards over_shards_;
   std::optional<at::Tensor> skip_;
 };
@@ -59,7 +73,10 @@ class UpdateRule {
 /// - lamb, lars: You et al. 2020 and 2017 (optimizer.cpp).
 /// adamw, lamb and lars apply no weight decay to one-dimensional parameters (biases, gamma and beta
 /// of norms); the others do.
-std::unique_ptr<UpdateRule> make_update_rule(const ResolvedConfig& config);
+/// `behind_host`: the device of the weights where it works behind the host, which keeps the rate
+/// and the steps so far in its memory; unset: the CPU.
+std::unique_ptr<UpdateRule> make_update_rule(const ResolvedConfig& config,
+                                             std::optional<at::Device> behind_host = {});
 
 /// Returns the 2-norm of the gradients of all buckets together, an fp64 scalar on their device.
 /// Squares are summed in fp64. With scalemark's own operators the sum on the CPU does not depend on
@@ -70,8 +87,9 @@ at::Tensor gradient_norm(const std::vector<Bucket>& buckets, const OperatorSet& 
 /// Clips the gradients by their global norm (Pascanu et al. 2013), --clip_norm: multiplies them by
 /// min(1, most / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. Where the norm is not
 /// finite, the gradients are not finite afterwards. `over_shards` sums over ranks that hold parts.
+/// Only with `may_wait` the factor is read, and gradients that are short enough are left alone.
 void clip_gradients(
-    std::vector<Bucket>& buckets, double most, const OperatorSet& operators,
+    std::vector<Bucket>& buckets, double most, const OperatorSet& operators, bool may_wait = true,
     const SumOverShards& over_shards = [](const at::Tensor& value) { return value; });
 
 }  // namespace scalemark

@@ -113,10 +113,13 @@ Trainer::Trainer(const ResolvedConfig& config, DeviceBackend& device, RankGroup&
   if (config.kernels == Kernels::triton && device.device().is_cpu())
     throw EnvironmentError(
         "--kernels triton computes on a GPU, and there is none: use --kernels scalemark");
+  if (config.cuda_graph == CudaGraph::on && device.device().is_cpu())
+    throw EnvironmentError("--cuda_graph on needs a GPU, and there is none: use --cuda_graph auto");
   auto model = build_model(config, group);
   model->to(device.device());
   const double flops = own_forward_flops(config, *model);
-  auto optimizer = make_update_rule(config);
+  auto optimizer = make_update_rule(
+      config, device.works_behind_host() ? std::optional(device.device()) : std::nullopt);
   const auto probe = std::make_shared<UseProbe>();
   model->set_gate(probe);
   const std::vector<int> order = agreed_order(*model, device.device(), group);
@@ -136,6 +139,9 @@ Trainer::Trainer(const ResolvedConfig& config, DeviceBackend& device, RankGroup&
   impl_.reset(new Impl{
       config, device, group.rank(), model, parameters, std::move(optimizer), {}, {}, {}, {}});
   impl_->counted_flops = flops;
+  impl_->records_steps = config.cuda_graph != CudaGraph::off &&
+                         MachineSettings::beside_graph(config).empty() &&
+                         device.make_work_recorder();
   device.release_free_memory();  // memory of former weights and of the passes that found the order
   set_batch(batch);
 }
@@ -235,6 +241,7 @@ std::int64_t Trainer::gradient_buffer_bytes() const {
   return impl_->parameters->gradient_bytes() + (twice ? impl_->traffic.bytes : 0);
 }
 double Trainer::counted_flops() const { return impl_->counted_flops; }
+bool Trainer::records_steps() const { return impl_->records_steps; }
 StepTraffic Trainer::last_traffic() const { return impl_->traffic; }
 std::int64_t Trainer::batch_bytes() const { return bytes_of(impl_->batches); }
 

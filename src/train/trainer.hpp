@@ -84,6 +84,7 @@ class Trainer {
   /// Returns the bytes of all gradient buckets, including those that c10d holds beside the flat
   /// ones.
   std::int64_t gradient_buffer_bytes() const;
+  bool records_steps() const;         ///< whether a step is one recording (--cuda_graph)
   StepTraffic last_traffic() const;   ///< traffic of a step of the last measurement
   std::int64_t weight_bytes() const;  ///< fp32 masters, and shadows where there are any
   std::int64_t optimizer_state_bytes() const;

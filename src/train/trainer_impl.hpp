@@ -20,9 +20,10 @@ struct Trainer::Impl {
   std::vector<std::vector<Batch>> micro_batches;  ///< parts of each of `batches`
   std::vector<at::Tensor> initial_weights;        ///< by bucket; empty where they were not kept
   double counted_flops = 0;                       ///< see Trainer::counted_flops()
-  bool shapes_met = false;   ///< the shapes of `plan` were met, see Trainer::meet_shapes()
-  bool untouched = true;     ///< no step has changed the weights yet
-  StepTraffic traffic = {};  ///< traffic of the last measurement
+  bool shapes_met = false;     ///< the shapes of `plan` were met, see Trainer::meet_shapes()
+  bool records_steps = false;  ///< see MeasuredLoop::record_steps()
+  bool untouched = true;       ///< no step has changed the weights yet
+  StepTraffic traffic = {};    ///< traffic of the last measurement
   std::unique_ptr<CheckpointFolder> checkpoints = nullptr;  ///< of a rank that writes checkpoints
 
   std::vector<Batch> prepare_batches() const;  ///< makes the batches of `plan`

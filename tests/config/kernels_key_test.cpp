@@ -54,6 +54,27 @@ TEST(KernelsKey, OfAGpuTrainThere) {
   EXPECT_THAT(missing_for("--kernels=triton"), HasSubstr("-DSCALEMARK_TRITON=ON"));
 }
 
+TEST(CudaGraphKey, RefusesWhatCannotBeRecorded) {
+  for (const Words& words : {Words{"--device=cpu"},
+                             {"--forward_only"},
+                             {"--input=host"},
+                             {"--communicator=mpi"},
+                             {"--overlap=step"},
+                             {"--reducer=c10d"},
+                             {"--model=llama_tiny", "--recompute=layer"},
+                             {"--shard=optimizer"},
+                             {"--model=llama_tiny", "--embedding_gradients=sparse"}}) {
+    Words on = words, automatic = words;
+    on.emplace_back("--cuda_graph=on");
+    automatic.emplace_back("--cuda_graph=auto");
+    const std::string name = words.back().substr(0, words.back().find('='));
+    EXPECT_THAT(refused(on), AllOf(HasSubstr("--cuda_graph on"), HasSubstr(name))) << name;
+    EXPECT_EQ(load(automatic).config.cuda_graph, CudaGraph::automatic) << name;
+  }
+  EXPECT_EQ(load({"--cuda_graph=on", "--device=cuda"}).config.cuda_graph, CudaGraph::on);
+  EXPECT_EQ(load({}).config.cuda_graph, CudaGraph::off);
+}
+
 TEST(FormerKey, IsTakenWithAWarningFromEveryPlace) {
   const TemporaryFile file(R"({"fused": "off"})");
   const auto expect_torch = [](const LoadedConfig& loaded, const std::string& place) {

@@ -80,6 +80,25 @@ TEST_F(GpuTrainer, EveryStrategyForEmbeddingGradientsGivesTheLossesOfDense) {
     }
 }
 
+/// One graph a step, with NCCL's operations in it, beside the same operations one by one.
+TEST_F(GpuTrainer, RecordedStepsLearnAsThoseThatAreGivenOneByOne) {
+  RunConfig sequence;
+  sequence.model = "transformer_tiny";
+  sequence.sequence_length = 8;
+  sequence.dropout = 0.1;
+  sequence.clip_norm = 1;
+  for (const RunConfig& given : {smallnet(), sequence})
+    for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16})
+      for (const CommunicatorKind kind : {CommunicatorKind::none, CommunicatorKind::nccl}) {
+        RunConfig config = given;
+        const Samples one_by_one = train(Device::cuda, precision, kind, config);
+        config.cuda_graph = CudaGraph::on;
+        const Samples recorded = train(Device::cuda, precision, kind, config);
+        expect_near(recorded, one_by_one, precision == Precision::fp32 ? 1e-3 : 2e-2);
+        EXPECT_TRUE(std::isnan(recorded.wait_seconds.front()));
+      }
+}
+
 /// Whether a step is left out is read by the device alone.
 TEST_F(GpuTrainer, LayerwiseRulesLearnInFp16) {
   for (const Optimizer optimizer : {Optimizer::lamb, Optimizer::lars}) {

@@ -33,6 +33,28 @@ class NcclPending : public Pending {
   cudaStream_t stream_;
 };
 
+/// An operation of a CUDA graph that is being recorded. Nobody can ask for its times, since its
+/// events pass anew in every repetition.
+class RecordedPending : public Pending {
+ public:
+  RecordedPending(SharedEvent done, cudaStream_t stream)
+      : done_(std::move(done)), stream_(stream) {}
+  void wait() override {
+    check_cuda(cudaStreamWaitEvent(stream_, *done_, 0), "cudaStreamWaitEvent");
+  }
+  std::optional<OperationTimes> times() override { return OperationTimes{}; }
+
+ private:
+  SharedEvent done_;
+  cudaStream_t stream_;
+};
+
+bool is_recorded(cudaStream_t stream) {
+  auto status = cudaStreamCaptureStatusNone;
+  check_cuda(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
+}
+
 class NcclCommunicator : public AsynchronousCommunicator {
  public:
   NcclCommunicator(RankGroup& group, int cuda_device)
@@ -88,6 +110,7 @@ class NcclCommunicator : public AsynchronousCommunicator {
     check_cuda(cudaStreamWaitEvent(connection_.stream(), *events.posted, 0), "cudaStreamWaitEvent");
     check_nccl(post(), call);
     events.done = events_.record(connection_.stream());
+    if (is_recorded(compute)) return std::make_unique<RecordedPending>(events.done, compute);
     connection_.watch().add(events.done);
     return std::make_unique<NcclPending>(events_, std::move(events), compute);
   }

@@ -3,6 +3,7 @@
 
 #include "config/keys/arithmetic.hpp"
 #include "config/keys/group.hpp"
+#include "config/keys/model.hpp"
 #include "config/keys/steps.hpp"
 
 namespace scalemark {
@@ -35,6 +36,11 @@ constexpr auto names_of(LeaveOut) {
 /// Says what the backward pass computes again in place of keeping it.
 enum class Recompute { none, layer };
 constexpr auto names_of(Recompute) { return Names{"none", "layer"}; }
+
+/// Says whether a GPU is given the whole step of training as one CUDA graph. `automatic`: where
+/// a step can be recorded.
+enum class CudaGraph { automatic, on, off };
+constexpr auto names_of(CudaGraph) { return Names{"auto", "on", "off"}; }
 
 enum class WireDtype { fp32, bf16, fp16 };
 constexpr auto names_of(WireDtype) { return Names{"fp32", "bf16", "fp16"}; }
@@ -74,6 +80,7 @@ struct MachineSettings {
   std::optional<std::int64_t> shard_ranks;  ///< of a group; unset: all
   LeaveOut leave_out = LeaveOut::none;
   Recompute recompute = Recompute::none;
+  CudaGraph cuda_graph = CudaGraph::off;
   EmbeddingGradients embedding_gradients = EmbeddingGradients::dense;
   TiedGradient tied_gradient = TiedGradient::dense;
 
@@ -133,6 +140,11 @@ struct MachineSettings {
     rows.add("recompute", &S::recompute, "WHAT",
              "activations made again in the backward pass: layer keeps of each layer of a sequence "
              "model or a ViT its input alone");
+    rows.add(
+        "cuda_graph", &S::cuda_graph, "WHEN",
+        "gives a GPU the whole step of training as one recorded graph, whose launches cost the "
+        "host nothing, and of whose parts no times are known; auto: where a step can be "
+        "recorded. No GPU has run this yet");
     rows.add("embedding_gradients", &S::embedding_gradients, "HOW",
              "of embedding tables: dense (allreduce), sparse (indices and rows, allgather), or "
              "sparse made dense before the allreduce");
@@ -156,12 +168,28 @@ struct MachineSettings {
     check_overlap_of_steps(whole);
     check_reducer(whole);
     check_recompute(whole);
+    check_cuda_graph(whole);
     check_shard(whole);
     check_embedding(whole);
   }
 
+  /// Returns the first setting beside which a step of training cannot be recorded, as it is given,
+  /// or an empty text: the host takes part in such a step, or its parts differ from step to step.
+  static std::string beside_graph(const auto& config) {
+    if (config.device == Device::cpu) return "--device cpu";
+    if (config.forward_only) return "--forward_only";
+    if (config.input == InputPlace::host) return "--input host";
+    if (config.communicator == CommunicatorKind::mpi) return "--communicator mpi";
+    if (config.overlap == Overlap::step) return "--overlap step";
+    if (config.reducer == Reducer::c10d) return "--reducer c10d";
+    if (config.recompute != Recompute::none) return "--recompute " + to_string(config.recompute);
+    if (config.shard != Shard::none) return "--shard " + to_string(config.shard);
+    if (config.embedding_gradients != EmbeddingGradients::dense)
+      return "--embedding_gradients " + to_string(config.embedding_gradients);
+    return "";
+  }
+
  private:
-  /// Checks --overlap step, with which a bucket is updated on its own when the next step needs it.
   static void check_triton(const auto& whole) {
     if (whole.command == Command::infer)
       whole.refuse("--kernels triton computes training; use --kernels scalemark");
@@ -173,6 +201,7 @@ struct MachineSettings {
           "with cmake -DSCALEMARK_TRITON=ON");
   }
 
+  /// Checks --overlap step, with which a bucket is updated on its own when the next step needs it.
   static void check_overlap_of_steps(const auto& whole) {
     const auto& config = whole.given;
     if (config.overlap != Overlap::step) return;
@@ -226,6 +255,15 @@ struct MachineSettings {
           "--recompute layer: {} is no row of layers that could be run again; take a "
           "network such as llama_125m, bert_base or vit_b_16",
           whole.facts.name);
+  }
+
+  static void check_cuda_graph(const auto& whole) {
+    if (whole.given.cuda_graph != CudaGraph::on) return;
+    if (const std::string beside = beside_graph(whole.given); !beside.empty())
+      whole.refuse(
+          "--cuda_graph on records a whole step on a GPU, of which {} cannot be a part; leave out "
+          "either, or take --cuda_graph auto",
+          beside);
   }
 
   /// Checks --shard, whose gradients are scattered as soon as they are ready.

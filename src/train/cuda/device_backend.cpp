@@ -5,6 +5,7 @@
 
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -221,6 +222,41 @@ class CudaReader : public ScalarReader {
   bool posted_ = false;
 };
 
+/// Records CUDA graphs on a stream of its own, since the default one cannot be recorded. All share
+/// the memory pool of the first.
+class CudaRecorder : public WorkRecorder {
+ public:
+  void record(const std::function<void()>& work) override {
+    c10::cuda::device_synchronize();
+    const c10::cuda::CUDAStreamGuard guard(stream());
+    at::cuda::getCurrentCUDABlasHandle();  // its workspace lies outside of the graph
+    auto graph = std::make_unique<at::cuda::CUDAGraph>();
+    // Other threads, as that which watches NCCL, may ask CUDA meanwhile.
+    graph->capture_begin(graphs_.empty() ? c10::MempoolId_t{0, 0} : graphs_.front()->pool(),
+                         cudaStreamCaptureModeThreadLocal);
+    try {
+      work();
+    } catch (...) {
+      try {
+        graph->capture_end();
+      } catch (const c10::Error&) {  // follows from what `work` has thrown
+      }
+      throw;
+    }
+    graph->capture_end();
+    graphs_.push_back(std::move(graph));
+  }
+  void repeat(std::size_t recording) override { graphs_.at(recording)->replay(); }
+
+ private:
+  /// Returns the same for all recorders: cuBLAS keeps a workspace for every stream.
+  static c10::cuda::CUDAStream stream() {
+    static const c10::cuda::CUDAStream it = c10::cuda::getStreamFromPool();
+    return it;
+  }
+  std::vector<std::unique_ptr<at::cuda::CUDAGraph>> graphs_;
+};
+
 class CudaBackend : public DeviceBackend {
  public:
   explicit CudaBackend(int index) : index_(static_cast<c10::DeviceIndex>(index)) {
@@ -264,6 +300,9 @@ class CudaBackend : public DeviceBackend {
   std::unique_ptr<BatchCopier> make_batch_copier() override {
     return std::make_unique<CudaBatchCopier>();
   }
+  std::unique_ptr<WorkRecorder> make_work_recorder() override {
+    return std::make_unique<CudaRecorder>();
+  }
   bool native(Precision precision) const override {
     if (precision == Precision::fp32) return true;
     return properties().major >= (precision == Precision::fp16 ? 7 : 8);
@@ -296,8 +335,8 @@ class CudaLauncher : public KernelLauncher {
         kernels_.insert_or_assign(compiled.name, load(compiled));
     if (kernels_.empty())
       throw EnvironmentError(fmt::format(
-          "--kernels triton: this build has none for {} (compute capability {}.{}); build with "
-          "cmake -DSCALEMARK_TRITON=ON, or use --kernels scalemark",
+          "--kernels triton: this build has none for {}; build with cmake -DSCALEMARK_TRITON=ON "
+          "-DSCALEMARK_TRITON_VERSIONS={}{}, or use --kernels scalemark",
           gpu.name, gpu.major, gpu.minor));
   }
   bool reaches(const at::Tensor& x) const override { return x.is_cuda(); }

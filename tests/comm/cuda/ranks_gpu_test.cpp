@@ -195,6 +195,50 @@ TEST_P(GpuRanks, ManySumsInARowAreInOrder) {
   EXPECT_THAT(found_second, ::testing::Each(3 * factor));
 }
 
+/// With --cuda_graph, NCCL's operations are recorded with the step that they belong to. In between
+/// others are queued one by one, as by a data check.
+TEST_P(GpuRanks, RecordedSumsAreRepeated) {
+  if (GetParam() != CommunicatorKind::nccl) GTEST_SKIP() << "the host takes part in staged ones";
+  const GpuStream stream;
+  const OnGpu<float> first(5'001), second(70'001);
+  GradientReducer reducer(*communicator_,
+                          {{first.data(), first.count(), DataType::f32},
+                           {second.data(), second.count(), DataType::f32}},
+                          {1, 1}, Overlap::backward);
+  const auto sum_both = [&] {
+    reducer.begin_step(stream);
+    reducer.add(0, stream);
+    reducer.add(1, stream);
+    reducer.finalize(stream);
+  };
+  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin");
+  sum_both();
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t repeated = nullptr;
+  check_cuda(cudaStreamEndCapture(stream, &graph), "end");
+  check_cuda(cudaGraphInstantiate(&repeated, graph, 0), "instantiate");
+  std::vector<float> found_first(first.count()), found_second(second.count());
+  for (int step = 0; step < 4; ++step) {
+    const auto scale = static_cast<float>(step + 1);
+    const std::vector<float> some(first.count(), scale * value(world().rank())),
+        others(second.count(), 2 * scale * value(world().rank()));
+    first.put(some, stream);
+    second.put(others, stream);
+    if (step % 2 == 0)
+      check_cuda(cudaGraphLaunch(repeated, stream), "launch");
+    else
+      sum_both();
+    first.get(found_first, stream);
+    second.get(found_second, stream);
+    stream.synchronize();
+    EXPECT_THAT(found_first, ::testing::Each(scale * sum())) << step;
+    EXPECT_THAT(found_second, ::testing::Each(2 * scale * sum())) << step;
+  }
+  EXPECT_EQ(reducer.log().take().wait_seconds.size(), 1u + 2u);  // the recording is one of them
+  cudaGraphExecDestroy(repeated);
+  cudaGraphDestroy(graph);
+}
+
 TEST_P(GpuRanks, PartsOfTheWorldHaveTheirOwn) {
   auto part = world().split(world().rank() % 2);
   const auto own = make_communicator(GetParam(), *part, gpu_);

@@ -20,9 +20,20 @@
 
 #include "tests/comm/fakes/fault.hpp"
 
+/// A recording. It is in the order in which its parts were queued, in which it is repeated on one
+/// stream.
+struct CUgraph_st {
+  std::deque<std::function<void()>> work;
+};
+struct CUgraphExec_st : CUgraph_st {};
+
 struct CUstream_st {
   std::deque<std::function<void()>> work;  ///< the first is being done
   bool closing = false;
+  CUgraph_st* recorded_in = nullptr;  ///< null: what is queued is done
+  CUstream_st* recorded_for = this;   ///< the stream with which the recording began
+  std::size_t queued = 0,
+              joined = 0;  ///< of the recording: its parts so far; those that are waited for there
 };
 
 namespace {
@@ -95,6 +106,11 @@ CUstream_st* or_default(cudaStream_t stream) {
 void enqueue(cudaStream_t stream, std::function<void()> work) {
   CUstream_st* const to = or_default(stream);
   const std::lock_guard lock(gpu().mutex);
+  if (to->recorded_in) {
+    to->recorded_in->work.push_back(std::move(work));
+    to->queued = to->recorded_in->work.size();
+    return;
+  }
   to->work.push_back(std::move(work));
   gpu().changed.notify_all();
 }
@@ -130,7 +146,8 @@ cudaError_t allocate(void** data, std::size_t bytes) {
 }  // namespace
 
 struct CUevent_st {
-  std::shared_ptr<Mark> mark;  ///< of the last record; null: none
+  std::shared_ptr<Mark> mark;       ///< of the last record; null: none
+  CUstream_st* recorded = nullptr;  ///< the stream, if that was part of a recording
 };
 
 extern "C" {
@@ -224,6 +241,50 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
   return cudaSuccess;
 }
 
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  const std::lock_guard lock(gpu().mutex);
+  *status =
+      or_default(stream)->recorded_in ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  if (const cudaError_t wrong = begin(__func__)) return wrong;
+  const std::lock_guard lock(gpu().mutex);
+  stream->recorded_in = new CUgraph_st;
+  stream->recorded_for = stream;
+  stream->queued = stream->joined = 0;
+  return cudaSuccess;
+}
+/// The stream with which the recording began must have waited for all that others have queued.
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  const std::lock_guard lock(gpu().mutex);
+  *graph = stream->recorded_in;
+  bool joined = true;
+  for (CUstream_st* const other : gpu().streams) {
+    if (other->recorded_in != *graph) continue;
+    joined = joined && (other == stream || other->joined == other->queued);
+    other->recorded_in = nullptr;
+  }
+  return give(joined ? cudaSuccess : cudaErrorStreamCaptureUnjoined);
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
+  *made = new CUgraphExec_st{*graph};
+  return begin(__func__);
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  if (const cudaError_t wrong = begin(__func__)) return wrong;
+  for (const auto& work : graph->work) enqueue(stream, work);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
   if (const cudaError_t wrong = begin(__func__)) return wrong;
   *event = new CUevent_st;
@@ -236,6 +297,11 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 /// A mark of its own, so that whoever waits for the one before is not held up by this one.
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (const cudaError_t wrong = begin(__func__)) return wrong;
+  {
+    const std::lock_guard lock(gpu().mutex);
+    event->recorded = or_default(stream)->recorded_in ? stream : nullptr;
+    if (event->recorded) return cudaSuccess;
+  }
   const auto mark = std::make_shared<Mark>();
   enqueue(stream, [mark] {
     const std::lock_guard lock(gpu().mutex);
@@ -246,8 +312,21 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->mark = mark;
   return cudaSuccess;
 }
+/// A wait for an event of a recording makes the stream part of it; a recording waits for no other.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (const cudaError_t wrong = begin(__func__)) return wrong;
+  if (CUstream_st* const from = event->recorded) {
+    const std::lock_guard lock(gpu().mutex);
+    if (!from->recorded_in) return give(cudaErrorCapturedEvent);
+    if (!stream->recorded_in) {
+      stream->recorded_in = from->recorded_in;
+      stream->recorded_for = from->recorded_for;
+      stream->queued = stream->joined = 0;
+    }
+    if (stream == from->recorded_for) from->joined = from->queued;
+    return cudaSuccess;
+  }
+  if (or_default(stream)->recorded_in) return give(cudaErrorStreamCaptureIsolation);
   if (event->mark)
     enqueue(stream, [mark = event->mark] { wait_until([&] { return mark->passed; }); });
   return cudaSuccess;
@@ -255,6 +334,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (const cudaError_t wrong = begin(__func__)) return wrong;
   const std::lock_guard lock(gpu().mutex);
+  if (event->recorded) return give(cudaErrorCapturedEvent);
   return give(!event->mark || event->mark->passed ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
@@ -263,6 +343,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
   if (const cudaError_t wrong = begin(__func__)) return wrong;
   const std::lock_guard lock(gpu().mutex);
+  if (from->recorded || to->recorded) return give(cudaErrorCapturedEvent);
   if (!from->mark || !to->mark) return give(cudaErrorInvalidResourceHandle);
   if (!from->mark->passed || !to->mark->passed) return give(cudaErrorNotReady);
   *milliseconds = std::chrono::duration<float, std::milli>(to->mark->at - from->mark->at).count();

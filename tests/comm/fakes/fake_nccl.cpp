@@ -117,25 +117,32 @@ void transfer_all(const ncclComm& comm, std::vector<Transfer> left, bool hangs) 
   }
 }
 
+/// What a stream is given. Of a recording it stays, since it may be repeated.
+struct Group {
+  std::vector<Operation> operations;
+  bool recorded = false;
+};
+
 /// The operations of a group, on the stream's thread.
 void run(void* data) {
-  const std::unique_ptr<std::vector<Operation>> operations(
-      static_cast<std::vector<Operation>*>(data));
-  ncclComm& comm = *operations->front().comm;
+  auto* const group = static_cast<Group*>(data);
+  const std::unique_ptr<Group> once(group->recorded ? nullptr : group);
+  const std::vector<Operation>& operations = group->operations;
+  ncclComm& comm = *operations.front().comm;
   std::vector<Transfer> transfers;
   bool hangs = false;
-  for (Operation& one : *operations) {
+  for (const Operation& one : operations) {
     one.before();
     hangs = hangs || one.hangs;
     transfers.insert(transfers.end(), one.transfers.begin(), one.transfers.end());
     if (one.hangs && one.outcome != ncclSuccess) comm.state = one.outcome;
   }
   transfer_all(comm, std::move(transfers), hangs);
-  for (const Operation& one : *operations) {
+  for (const Operation& one : operations) {
     if (!comm.aborted) one.after();
     if (one.outcome != ncclSuccess) comm.state = one.outcome;
   }
-  --comm.open;
+  if (once) --comm.open;
 }
 
 ncclResult_t launch(std::vector<Operation> operations) {
@@ -149,9 +156,11 @@ ncclResult_t launch(std::vector<Operation> operations) {
     std::fclose(file);
   }
   comm.connected = true;
-  ++comm.open;
-  auto* const moved = new std::vector<Operation>(std::move(operations));
-  const cudaError_t launched = cudaLaunchHostFunc(stream, run, moved);
+  auto status = cudaStreamCaptureStatusNone;
+  cudaStreamIsCapturing(stream, &status);
+  auto* const group = new Group{std::move(operations), status != cudaStreamCaptureStatusNone};
+  if (!group->recorded) ++comm.open;
+  const cudaError_t launched = cudaLaunchHostFunc(stream, run, group);
   if (launched == cudaSuccess) return ncclSuccess;
   return fail(ncclUnhandledCudaError, cuda_failure(launched));
 }
