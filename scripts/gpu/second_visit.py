@@ -49,7 +49,10 @@ def in_turn(place, name, ours, script, theirs):
 
 
 def sizes(place):
-    return Row("sizes", 50, "batch, tokens, sequence length", (
+    small = ("resnet50_of_16", 16, *place.resnet(batch=16), *place.steps(40, 8))  # in which launches are the limit
+    return Row("sizes", 70, "batch, tokens, sequence length; what a CUDA graph gains where steps are short", (
+        place.training(*small),
+        place.on_gpu_only(place.training("resnet50_of_16_graph", *small[1:], "--cuda_graph", "on")),
         place.training("resnet50_of_1024", 16, *place.resnet(batch=1024), *place.steps(15, 3), *WATTS),
         place.training("transformer_of_25600", 16, *place.transformer(tokens=25600), *place.steps(15, 3), *WATTS),
         place.training("bert_of_length_512", 16, *place.bert(batch=32, length=512), *place.steps(15, 3), *WATTS)))

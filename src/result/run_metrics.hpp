@@ -19,7 +19,8 @@ namespace scalemark {
 
 /// Why waits are unknown.
 inline constexpr const char* kNoWait =
-    "the reducer does not tell how long the device waited for communication";
+    "neither c10d nor a recorded step (`--cuda_graph`) tells how long the device waited for "
+    "communication";
 
 /// Seconds are per step. With no steps everything is empty.
 struct RunMetrics {

@@ -106,9 +106,8 @@ void MeasuredLoop::add_communication(Samples& samples) {
 
 at::Tensor MeasuredLoop::train_step(long number, std::size_t turn,
                                     const std::vector<Batch>& micro_batches) {
-  trainer_.optimizer->set_learning_rate(learns_ ? learning_rate_.at(number) : 0);
-  const bool spoil = fault_.nan_loss(number);
-  if (!recorder_ || spoil) return give_step(turn, micro_batches, spoil);
+  if (!recorder_ || fault_.nan_loss(number)) return give_step(number, turn, micro_batches);
+  set_learning_rate(number);
   enter(StepPhase::rest);  // the phases of a step that is repeated have no times of their own
   recorder_->repeat(turn);
   return recorded_loss_[turn];
@@ -123,7 +122,7 @@ void MeasuredLoop::record_steps() {
     at::Tensor loss;
     try {
       recorder_->record(
-          [&] { loss = give_step(turn, input_->take(static_cast<long>(turn)), /*spoil=*/false); });
+          [&] { loss = give_step(std::nullopt, turn, input_->take(static_cast<long>(turn))); });
     } catch (const c10::Error& error) {
       throw RunError("--cuda_graph: a step of " + trainer_.config.model + " cannot be recorded: " +
                      error.what_without_backtrace() + "; use --cuda_graph off");
@@ -133,8 +132,12 @@ void MeasuredLoop::record_steps() {
   recording_ = false;
 }
 
-at::Tensor MeasuredLoop::give_step(std::size_t turn, const std::vector<Batch>& micro_batches,
-                                   bool spoil) {
+void MeasuredLoop::set_learning_rate(long number) {
+  trainer_.optimizer->set_learning_rate(learns_ ? learning_rate_.at(number) : 0);
+}
+
+at::Tensor MeasuredLoop::give_step(std::optional<long> number, std::size_t turn,
+                                   const std::vector<Batch>& micro_batches) {
   at::Tensor sum, gradient_scale = gradient_scale_[turn];
   if (scaler_.enabled()) gradient_scale = gradient_scale * scaler_.scale();
   for (std::size_t i = 0; i < micro_batches.size(); ++i) {
@@ -142,13 +145,14 @@ at::Tensor MeasuredLoop::give_step(std::size_t turn, const std::vector<Batch>& m
     reducer_->begin_pass(i == 0, i + 1 == micro_batches.size());
     if (i == 0) complete_unannounced();
     at::Tensor loss = trainer_.model->loss_sum(micro_batches[i]);
-    if (spoil) loss = loss * std::numeric_limits<double>::quiet_NaN();
+    if (number && fault_.nan_loss(*number)) loss = loss * std::numeric_limits<double>::quiet_NaN();
     complete_updates(StepPhase::forward);  // gradients will be written to where sums are
     enter(StepPhase::backward);
     // In the last pass the reducer starts to sum gradients as they arrive.
     loss.backward(gradient_scale);
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
+  if (number) set_learning_rate(*number);  // behind updates that the step before has left
   enter(StepPhase::communication);
   update();
   return sum;

@@ -49,8 +49,11 @@ class MeasuredLoop {
   /// Runs one step. `number` counts from the first warm-up step; `turn` is the index of its batch,
   /// whose parts are `micro_batches`. Returns the loss as the sum over this rank's batch.
   at::Tensor train_step(long number, std::size_t turn, const std::vector<Batch>& micro_batches);
-  /// Gives the device a step of training. `spoil`: the loss becomes NaN.
-  at::Tensor give_step(std::size_t turn, const std::vector<Batch>& micro_batches, bool spoil);
+  /// Gives the device a step of training. Without a number it is one to be recorded, which reads
+  /// the learning rate of whichever step repeats it.
+  at::Tensor give_step(std::optional<long> number, std::size_t turn,
+                       const std::vector<Batch>& micro_batches);
+  void set_learning_rate(long number);
   at::Tensor forward_step(long number, const Batch& batch);
   void update();
   void update_bucket(std::size_t bucket);
