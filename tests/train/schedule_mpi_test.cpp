@@ -70,6 +70,7 @@ TEST(LearnableData, RanksLearnFromAGlobalBatchWhatOneRankLearns) {
     config.length_distribution = lengths;
     config.dropout = 0;
     config.sequence_length = 16;
+    config.num_batches = 6;
     if (config.model != "smallnet") config.init_learning_rate = 1e-3;
     const auto shared = run(config, world()).samples.loss;
     config.micro_batch_size = 1;
