@@ -77,7 +77,7 @@ class CountedSteps {
       taken_.add_(1);
   }
   /// Returns the number of steps including the current one. Waits for the device.
-  double count() const { return taken_.item<double>(); }
+  std::int64_t count() const { return taken_.item<std::int64_t>(); }
   /// Returns count() as an fp32 scalar on the device, which later steps change.
   const at::Tensor& on_device() const { return taken_; }
   void restart() { taken_.zero_(); }
@@ -174,7 +174,7 @@ class Adam : public ElementwiseRule {
     steps_.begin_step(skip);
   }
   void restart() override { steps_.restart(); }
-  std::int64_t steps() const override { return static_cast<std::int64_t>(steps_.count()); }
+  std::int64_t steps() const override { return steps_.count(); }
 
  protected:
   bool refreshes_shadow(const at::Tensor& weights, const at::Tensor& shadow) const override {
@@ -199,7 +199,7 @@ class Adam : public ElementwiseRule {
 
  private:
   void update_in_one_pass(const Part& part, double weight_decay) const {
-    const double steps = steps_.count();
+    const auto steps = static_cast<double>(steps_.count());
     const auto correction = [&](double beta) { return 1 - std::pow(beta, steps); };
     const AdamRates rates{
         .of_mean = static_cast<float>(1 - beta1_),
@@ -302,7 +302,7 @@ class Lamb : public LayerwiseRule {
     steps_.begin_step(skip);
   }
   void restart() override { steps_.restart(); }
-  std::int64_t steps() const override { return static_cast<std::int64_t>(steps_.count()); }
+  std::int64_t steps() const override { return steps_.count(); }
 
  protected:
   at::Tensor prepare(const std::vector<Part>& parts, bool vector) override {

@@ -30,7 +30,6 @@ Samples train(const RunConfig& config) {
 
 /// Reproducible bit for bit: one thread, and sums in the same order.
 TEST(HostInput, GivesTheSameLossesBitForBit) {
-  if (world().size() > 2) GTEST_SKIP() << testing::kTwoRanksShowIt;
   for (const char* model : {"smallnet", "transformer_tiny"})
     for (const SyntheticData data : {SyntheticData::noise, SyntheticData::learnable})
       for (const std::int64_t micro : {4, 2}) {
@@ -187,7 +186,6 @@ void expect_found(const BatchSearch& found) {
 }
 
 TEST(LargestBatch, IsFoundAndMoreMemoryHoldsMore) {
-  if (world().size() > 2) GTEST_SKIP() << testing::kTwoRanksShowIt;
   for (const char* model : {"smallnet", "transformer_tiny"}) {
     RunConfig config = small_config();
     config.model = model;
@@ -200,7 +198,6 @@ TEST(LargestBatch, IsFoundAndMoreMemoryHoldsMore) {
 }
 
 TEST(LargestBatch, OfForwardPassesIsLarger) {
-  if (world().size() > 2) GTEST_SKIP() << testing::kTwoRanksShowIt;
   RunConfig config = small_config();
   const BatchSearch training = search(config, 48);
   config.forward_only = true;

@@ -209,7 +209,6 @@ TEST(RecordedSteps, LearnAsThoseThatAreGivenOneByOne) {
 /// The rate, the count of steps, dropout's masks, the scale of fp16 and what of the gradients is
 /// clipped differ from step to step, though the host takes no part in them.
 TEST(RecordedSteps, TakeNothingOfTheHostWithThem) {
-  if (world().size() > 2) GTEST_SKIP() << testing::kTwoRanksShowIt;
   struct Case {
     const char* model;
     Optimizer rule;
@@ -240,7 +239,6 @@ TEST(RecordedSteps, TakeNothingOfTheHostWithThem) {
 
 /// Every batch has a recording of its own.
 TEST(RecordedSteps, TakeTheBatchesInTurn) {
-  if (world().size() > 2) GTEST_SKIP() << testing::kTwoRanksShowIt;
   RunConfig config = small_config();
   config.num_batches = 18;
   config.data = SyntheticData::learnable;

@@ -5,7 +5,6 @@
 
 #include "config/names.hpp"
 #include "tests/support/mpi_support.hpp"
-#include "tests/train/training_support.hpp"
 #include "train/c10d_reducer.hpp"
 #include "train/trainer.hpp"
 
@@ -68,7 +67,6 @@ class Repeatable : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(Repeatable, BitForBitWithTheSameSeedAlone) {
-  if (world().size() > 2) GTEST_SKIP() << testing::kTwoRanksShowIt;
   RunConfig config = config_of(GetParam());
   const Trained first = train(config), second = train(config);
   config.seed += 1;

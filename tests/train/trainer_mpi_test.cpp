@@ -174,12 +174,10 @@ void expect_learning(const std::string& model, Optimizer optimizer, double first
 
 // The first loss is that of a guess among the words of the vocabulary, and of two next sentences.
 TEST(Trainer, TransformerLearnsInEveryPrecisionAndRepeatsItself) {
-  if (world().size() > 2) GTEST_SKIP() << testing::kTwoRanksShowIt;
   expect_learning("transformer_tiny", Optimizer::adam, std::log(1024.));
 }
 
 TEST(Trainer, BertLearnsInEveryPrecisionAndRepeatsItself) {
-  if (world().size() > 2) GTEST_SKIP() << testing::kTwoRanksShowIt;
   for (const Optimizer optimizer : {Optimizer::adamw, Optimizer::lamb})
     expect_learning("bert_tiny", optimizer, std::log(1024.) + std::log(2.));
 }

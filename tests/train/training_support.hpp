@@ -23,9 +23,6 @@ inline RunConfig small_config() {
   return config;
 }
 
-/// Why three and four ranks leave out a test that takes seconds and says nothing of their sums.
-inline constexpr const char* kTwoRanksShowIt = "two ranks show it";
-
 /// Of a contiguous CPU tensor, to compare bit for bit between ranks.
 inline std::string bytes_of(const at::Tensor& tensor) {
   return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};

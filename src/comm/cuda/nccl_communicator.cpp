@@ -18,35 +18,24 @@ namespace {
 /// An operation whose wait() makes the stream that was given at the start wait for the result.
 class NcclPending : public Pending {
  public:
-  NcclPending(EventPool& pool, OperationEvents events, cudaStream_t stream)
-      : pool_(pool), events_(std::move(events)), stream_(stream) {}
+  /// `recorded`: into a CUDA graph. Nobody can ask for its times, since its events pass anew in
+  /// every repetition.
+  NcclPending(EventPool& pool, OperationEvents events, cudaStream_t stream, bool recorded)
+      : pool_(pool), events_(std::move(events)), stream_(stream), recorded_(recorded) {}
   void wait() override {
     events_.wait_begin = pool_.record(stream_);
     check_cuda(cudaStreamWaitEvent(stream_, *events_.done, 0), "cudaStreamWaitEvent");
     events_.wait_end = pool_.record(stream_);
   }
-  std::optional<OperationTimes> times() override { return events_.times(); }
+  std::optional<OperationTimes> times() override {
+    return recorded_ ? OperationTimes{} : events_.times();
+  }
 
  private:
   EventPool& pool_;
   OperationEvents events_;
   cudaStream_t stream_;
-};
-
-/// An operation of a CUDA graph that is being recorded. Nobody can ask for its times, since its
-/// events pass anew in every repetition.
-class RecordedPending : public Pending {
- public:
-  RecordedPending(SharedEvent done, cudaStream_t stream)
-      : done_(std::move(done)), stream_(stream) {}
-  void wait() override {
-    check_cuda(cudaStreamWaitEvent(stream_, *done_, 0), "cudaStreamWaitEvent");
-  }
-  std::optional<OperationTimes> times() override { return OperationTimes{}; }
-
- private:
-  SharedEvent done_;
-  cudaStream_t stream_;
+  bool recorded_;
 };
 
 bool is_recorded(cudaStream_t stream) {
@@ -110,9 +99,9 @@ class NcclCommunicator : public AsynchronousCommunicator {
     check_cuda(cudaStreamWaitEvent(connection_.stream(), *events.posted, 0), "cudaStreamWaitEvent");
     check_nccl(post(), call);
     events.done = events_.record(connection_.stream());
-    if (is_recorded(compute)) return std::make_unique<RecordedPending>(events.done, compute);
-    connection_.watch().add(events.done);
-    return std::make_unique<NcclPending>(events_, std::move(events), compute);
+    const bool recorded = is_recorded(compute);
+    if (!recorded) connection_.watch().add(events.done);
+    return std::make_unique<NcclPending>(events_, std::move(events), compute, recorded);
   }
 
   /// Gathers blocks of different lengths. ncclAllGather takes equal blocks only; broadcasts of all

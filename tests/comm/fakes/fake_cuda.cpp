@@ -32,8 +32,8 @@ struct CUstream_st {
   bool closing = false;
   CUgraph_st* recorded_in = nullptr;  ///< null: what is queued is done
   CUstream_st* recorded_for = this;   ///< the stream with which the recording began
-  std::size_t queued = 0,
-              joined = 0;  ///< of the recording: its parts so far; those that are waited for there
+  std::size_t queued = 0;             ///< parts of the recording so far
+  std::size_t joined = 0;             ///< those of them that recorded_for waits for
 };
 
 namespace {
