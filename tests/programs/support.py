@@ -18,6 +18,10 @@ import uuid
 
 from made_records import rescale, times
 
+# scripts/setup leaves packages uncompiled: without a cache every Python here would compile PyTorch anew, for 3 s to 8 s.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "tests/result"))
 from validate_records import problems_of, schema_errors  # noqa: E402, F401
