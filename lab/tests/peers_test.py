@@ -27,10 +27,35 @@ DECODER = [PEERS / "pytorch_decoder.py", "--model", "llama_125m", "--layers", "1
            "--inner", "64", "--vocabulary", "50", "--sequence_length", "8", *SHORT]
 BERT = [PEERS / "pytorch_bert.py", "--layers", "1", "--width", "32", "--heads", "2", "--vocabulary", "50",
         "--sequence_length", "8", *SHORT]
+# Each peer in a process of its own, one after the other, which begins where PyTorch is imported: that takes longest.
+ONE_AFTER_THE_OTHER = """
+import json, os, runpy, sys
+sys.path.insert(0, sys.argv[1])
+import torch, training
+torch.optim.SGD([torch.zeros(1, requires_grad=True)])  # imports what is imported late
+for words, variables in json.loads(sys.argv[2]):
+    if not (child := os.fork()):
+        os.environ.update(variables)
+        sys.argv = words
+        runpy.run_path(words[0], run_name="__main__")
+        sys.stdout.flush()
+        os._exit(0)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+        sys.exit(f"{words} failed")
+"""
 
 
 @unittest.skipUnless(PYTHON_HAS_TORCH, "no torch in this Python")
 class Peers(ProgramTest):
+    def outputs(self, *peers, ranks=1):
+        """What each of these prints; `ranks` of them train together."""
+        given = [[list(map(str, words)), {"MASTER_PORT": str(free_port())}] for words in peers]
+        words = [sys.executable, "-c", ONE_AFTER_THE_OTHER, PEERS, json.dumps(given)]
+        out, _ = self.run_program(*(mpirun(ranks, *words) if ranks > 1 else words))
+        lines = out.splitlines()
+        self.assertEqual(len(lines), len(peers), out)
+        return lines
+
     def check(self, out, unit, units, ranks, steps=3):
         said = json.loads(out)
         self.assertEqual((said["unit"], said["world_size"], len(said["step_seconds"])), (unit, ranks, steps))
@@ -40,14 +65,10 @@ class Peers(ProgramTest):
         return said
 
     def test_one_process(self):
-        out, _ = self.run_program(sys.executable, *RESNET, "--precision", "bf16")
-        self.check(out, "images/sec", 2, 1)
-        out, _ = self.run_program(sys.executable, *TRANSFORMER)
-        self.check(out, "tokens/sec", 16, 1)
-        out, _ = self.run_program(sys.executable, *BERT)
-        self.check(out, "sequences/sec", 2, 1)
-        out, _ = self.run_program(sys.executable, *DECODER)
-        self.check(out, "tokens/sec", 16, 1)
+        peers = ([*RESNET, "--precision", "bf16"], TRANSFORMER, BERT, DECODER)
+        units = (("images/sec", 2), ("tokens/sec", 16), ("sequences/sec", 2), ("tokens/sec", 16))
+        for out, (unit, count) in zip(self.outputs(*peers), units):
+            self.check(out, unit, count, 1)
 
     @unittest.skipIf(importlib.util.find_spec("intel_extension_for_pytorch"), "Intel's extension is installed")
     def test_a_missing_extension_is_exit_7(self):
@@ -55,9 +76,8 @@ class Peers(ProgramTest):
         self.assertIn("intel_extension_for_pytorch with torch", err)
 
     def test_inference(self):
-        for flags in ((), ("--precision", "bf16"), ("--precision", "bf16", "--bf16", "autocast")):
-            out, _ = self.run_program(sys.executable, *INFERENCE, *flags)
-            said = json.loads(out)
+        flags = ((), ("--precision", "bf16"), ("--precision", "bf16", "--bf16", "autocast"))
+        for said in map(json.loads, self.outputs(*([*INFERENCE, *more] for more in flags))):
             self.assertEqual((said["unit"], said["parameters"], len(said["step_seconds"])), ("images/sec", 25_557_032, 3))
             self.assertAlmostEqual(said["throughput"], 2 / statistics.median(said["step_seconds"]))
 
@@ -78,22 +98,16 @@ class Peers(ProgramTest):
         self.assertGreater(min(job.slices for job in giver.jobs), 2, [job.slices for job in giver.jobs])
 
     def test_two_ranks_train_together(self):
-        env = self.environment(MASTER_PORT=str(free_port()))
-        out, _ = self.run_program(*mpirun(2, sys.executable, *TRANSFORMER, "--precision", "bf16"), env=env)
-        self.check(out, "tokens/sec", 16, 2)
-        losses = []
-        for wire in ("fp32", "bf16"):
-            out, _ = self.run_program(*mpirun(2, sys.executable, *RESNET, "--steps", "1", "--wire_dtype", wire), env=env)
-            losses.append(self.check(out, "images/sec", 2, 2, steps=1)["loss"])  # before and after one update
+        resnets = [[*RESNET, "--steps", "1", "--wire_dtype", wire] for wire in ("fp32", "bf16")]
+        transformer, *outs = self.outputs([*TRANSFORMER, "--precision", "bf16"], *resnets, ranks=2)
+        self.check(transformer, "tokens/sec", 16, 2)
+        losses = [self.check(out, "images/sec", 2, 2, steps=1)["loss"] for out in outs]  # before and after one update
         self.assertEqual(losses[0]["first"], losses[1]["first"])
         self.assertNotEqual(losses[0]["last"], losses[1]["last"])  # the gradients were rounded on the way
 
     def test_shards_train_alike(self):
-        losses = []
-        for shard in ("none", "optimizer", "parameters"):
-            env = self.environment(MASTER_PORT=str(free_port()))
-            out, _ = self.run_program(*mpirun(2, sys.executable, *DECODER, "--shard", shard), env=env)
-            losses.append(self.check(out, "tokens/sec", 16, 2)["loss"])
+        outs = self.outputs(*([*DECODER, "--shard", shard] for shard in ("none", "optimizer", "parameters")), ranks=2)
+        losses = [self.check(out, "tokens/sec", 16, 2)["loss"] for out in outs]
         for loss in losses[1:]:
             self.assertAlmostEqual(loss["first"], losses[0]["first"], places=5)
             self.assertAlmostEqual(loss["last"], losses[0]["last"], places=5)

@@ -4,6 +4,7 @@ the catalog."""
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,9 +26,14 @@ OWN = ["--model_file", "net.pt", "--input_shape", "3x32x32", "--batch_size", "4"
 
 @unittest.skipUnless(PYTHON_HAS_TORCH, "no Python with torch here to write a module")
 class OwnModel(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="scalemark-own-")))
+        subprocess.run([PYTHON, "-c", SAVE], check=True, cwd=cls.place)
+
     def setUp(self):
         super().setUp()
-        subprocess.run([PYTHON, "-c", SAVE], check=True, cwd=self.folder)
+        shutil.copy(self.place / "net.pt", self.folder)
 
     def test_it_is_trained_and_asked(self):
         for command in ("run", "infer"):

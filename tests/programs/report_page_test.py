@@ -14,6 +14,9 @@ import support
 from report_browser import Browser, missing
 from report_records import SOURCE, curve, point, record, run, with_runs
 
+# Published records of which others of the same kind are on the page: the accessibility checker looks at every cell.
+ALIKE = shutil.ignore_patterns("llama_tiny_256-*", "llama_tiny-*-o*.json", "resnet50-*-backward*", "smallnet-40mbit*", "speed-*-amx.json",
+                               "speed-*-zen3.json", "speed-transformer*", "gate-study*", "studies")
 NASTY = "<script>alert(1)</script></svg>\"'&$x^2$"
 
 
@@ -59,7 +62,7 @@ class Page(unittest.TestCase):
         if lacks := missing():
             raise unittest.SkipTest(f"{', '.join(lacks)} not installed; scripts/setup --tests installs them as root")
         cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="scalemark-report-")))
-        shutil.copytree(SOURCE / "results/baselines", cls.folder / "published")
+        shutil.copytree(SOURCE / "results/baselines", cls.folder / "published", ignore=ALIKE)
         for i, made in enumerate(every_kind()):
             (cls.folder / f"{i}-{made['kind']}.json").write_text(json.dumps(made))
         (cls.folder / "broken <b>.json").write_text("{")
@@ -69,7 +72,7 @@ class Page(unittest.TestCase):
         if done.returncode != 0:
             raise AssertionError(done.stderr)
         (cls.folder / "mail").mkdir()
-        done = subprocess.run([sys.executable, SOURCE / "scripts/report", "--program", support.SCALEMARK, cls.folder / "published/studies",
+        done = subprocess.run([sys.executable, SOURCE / "scripts/report", "--program", support.SCALEMARK, SOURCE / "results/baselines/studies",
                                "--standalone", "--output", cls.folder / "mail/page.html"], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise AssertionError(done.stderr)
