@@ -58,8 +58,8 @@ std::int64_t of_attention_backward(const Inputs& inputs) {
 /// they replace.
 std::int64_t of_filters(const Inputs& inputs) { return 9 * size(inputs[1], 2); }
 
-const std::array<CountedOperator, 28>& counted() {
-  static const std::array<CountedOperator, 28> operators{{
+const std::array<CountedOperator, 29>& counted() {
+  static const std::array<CountedOperator, 29> operators{{
       {"aten::conv1d", kConvolution, of_weight},
       {"aten::conv2d", kConvolution, of_weight},
       {"aten::conv3d", kConvolution, of_weight},
@@ -72,6 +72,7 @@ const std::array<CountedOperator, 28>& counted() {
       {"aten::cudnn_convolution_add_relu", kConvolution, of_weight},
       {"scalemark::conv2d", kConvolution, of_filters},
       {"scalemark::conv2d_input_gradient", kConvolution, of_filters},
+      {"scalemark::conv2d_weight_gradient", kConvolution, of_weight, Per::input},
       {"aten::linear", kProduct, last_of_second},
       {"mkldnn::_linear_pointwise", kProduct, last_of_first},
       {"aten::matmul", kProduct, last_of_first},

@@ -64,10 +64,64 @@ at::Tensor winograd_conv2d(const at::Tensor& x, const WinogradFilters& filters,
                            const at::Tensor& bias, bool relu = false,
                            const at::Tensor& residual = {});
 
-/// Returns the convolution of x with weight [out, in, 3, 3] + bias (undefined: none), with
-/// gradients. LibTorch computes the gradient of the weight.
-at::Tensor winograd_conv2d_trained(const at::Tensor& x, const at::Tensor& weight,
-                                   const at::Tensor& bias);
+/// Returns the gradient of x [N, in, H, W] from dy [N, out, H, W] in channels_last memory.
+at::Tensor winograd_input_gradient(const at::Tensor& dy, const at::Tensor& weight);
+
+/// Returns the gradient of the weight [out, in, 3, 3] from x and dy, both in channels_last memory:
+/// of nine taps and four pixels 16 multiplications instead of 36 too, F(3 x 3, 2 x 2).
+at::Tensor winograd_weight_gradient(const at::Tensor& x, const at::Tensor& dy);
+
+/// Returns whether this processor can run the loops that are built for AVX-512.
+bool has_avx512();
+
+/// The number of rows, and of columns, of a matrix product that are computed at a time.
+inline constexpr std::int64_t kPanel = 16;
+
+/// Products a^T b of a [depth, rows] and b [depth, columns], one at each of some positions. Each
+/// thread has a part of the depth or of the columns, of which chunks pass in panels that stay in
+/// its caches. Results are the same for the same number of threads.
+class PanelProducts {
+ public:
+  PanelProducts(std::int64_t positions, std::int64_t rows, std::int64_t columns, std::int64_t depth,
+                const at::TensorOptions& options);
+
+  /// Where an element of the depth is written, in fp32: all its rows, and its columns from `begin`
+  /// to `end`, in both the first 16 at the place, the next ones `panel` further, and so on.
+  struct Place {
+    float *rows, *columns;
+    std::int64_t begin, end, panel;
+    std::int64_t rows_apart, columns_apart;  ///< of the positions
+  };
+  /// Computes the products, with fill(k, place) for each k of the depth, once for each part of the
+  /// columns, by several threads.
+  void add(const std::function<void(std::int64_t, const Place&)>& fill);
+
+  /// Returns 16 columns, those of a panel, of a row of the first position's product.
+  const float* row(std::int64_t row, std::int64_t panel) const;
+  /// Returns the floats from position to position.
+  std::int64_t position() const { return products_.stride(1); }
+
+ private:
+  std::int64_t positions_, columns_, depth_, row_panels_, column_panels_;
+  std::int64_t chunk_;   ///< of the depth
+  at::Tensor panels_;    ///< [parts of the depth, of the columns, panels of a chunk, their floats]
+  at::Tensor products_;  ///< [parts of the depth, positions, panels of columns, of rows, 16, 16]
+};
+
+/// Returns true where this file's products of panels compute the gradient of the weight: of fp32 in
+/// CPU memory, x in channels_last memory, one group, and enough work. Of ResNet-50 at batch 16, on
+/// 2 threads of an EPYC (Zen 3), LibTorch's take TODO. Processors with AVX-512 were not measured.
+bool suits_weight_gradient(const at::Tensor& x, const at::Tensor& weight);
+
+/// Returns the gradient of the weight from x [N, in, H, W] and dy, both in channels_last memory.
+at::Tensor conv2d_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
+                                  const at::Tensor& weight, at::IntArrayRef stride,
+                                  at::IntArrayRef padding);
+
+/// Returns the convolution of x [N, in, H, W] with weight [out, in, h, w] + bias (undefined: none),
+/// with gradients, where suits_winograd() or suits_weight_gradient().
+at::Tensor conv2d_trained(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                          at::IntArrayRef stride, at::IntArrayRef padding);
 
 // A linear layer writes the gradient of its weight directly into its place: where the gate takes
 // gradients, the backward GEMM writes the flat buffer itself, and autograd never sees a tensor of

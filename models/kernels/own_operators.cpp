@@ -1,9 +1,19 @@
 // Selects the operators of this folder in place of LibTorch's where these suit. Everything outside
 // this folder reaches its kernels through this file.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/ThreadLocalState.h>
 
 #include "models/kernels/kernels.hpp"
 #include "models/operator_set.hpp"
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+#include <algorithm>
+#include <vector>
+
+#include "models/kernels/loops.hpp"
 
 namespace scalemark {
 namespace {
@@ -25,10 +35,11 @@ class OwnOperators : public OperatorSet {
   at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                     at::IntArrayRef stride, at::IntArrayRef padding,
                     Activation activation) const override {
-    if (suits_winograd(x, weight, stride, padding))
+    const bool trains = at::GradMode::is_enabled() && weight.requires_grad();
+    if (suits_winograd(x, weight, stride, padding) || (trains && suits_weight_gradient(x, weight)))
       // Returns the activation in a new tensor, since the result of one of scalemark's autograd
       // functions must not be overwritten.
-      return activated_anew(winograd_conv2d_trained(x, weight, bias), activation);
+      return activated_anew(conv2d_trained(x, weight, bias, stride, padding), activation);
     return OperatorSet::conv2d(x, weight, bias, stride, padding, activation);
   }
 
@@ -114,6 +125,27 @@ class OwnOperators : public OperatorSet {
 };
 
 }  // namespace
+
+at::Tensor in_shares(const at::Tensor& x, const std::function<at::Tensor(const at::Tensor&)>& f) {
+#if defined(_OPENMP)
+  const std::int64_t count = std::min<std::int64_t>(at::get_num_threads(), x.size(0));
+  if (count <= 1 || at::in_parallel_region()) return f(x);
+  const std::vector<at::Tensor> shares = x.tensor_split(count);
+  std::vector<at::Tensor> results(shares.size());
+  const at::ThreadLocalState modes;
+  return as_operator("scalemark::in_shares", {x}, [&] {
+    at::parallel_for(0, static_cast<std::int64_t>(shares.size()), 1, [&](auto begin, auto end) {
+      const at::ThreadLocalStateGuard guard(modes);
+      omp_set_num_threads(1);  // of this thread in this loop: oneDNN plans for as many
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+        results[i] = f(shares[i]);
+    });
+    return at::cat(results);
+  });
+#else
+  return f(x);
+#endif
+}
 
 const OperatorSet* own_operators() {
   static const OwnOperators set;

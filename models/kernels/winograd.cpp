@@ -53,8 +53,21 @@ struct TransformOutput {
 };
 void run(const TransformOutput& tile);
 
-/// The number of columns of a matrix product that are computed at a time.
-inline constexpr std::int64_t kPanel = 16;
+/// Computes `to` (4 x 4) = A dy A^T of `from` (2 x 2).
+struct TransformSlope {
+  Square<const float> from;
+  Square<float> to;
+  std::int64_t channels;
+};
+void run(const TransformSlope& tile);
+
+/// Computes `to` (3 x 3) = G^T m G of `from` (4 x 4).
+struct TransformFilterSlope {
+  Square<const float> from;
+  Square<float> to;
+  std::int64_t channels;
+};
+void run(const TransformFilterSlope& tile);
 
 /// Computes y [rows, count * kPanel] = x [rows, depth] times `count` panels [depth, kPanel]. Each
 /// element is summed in the order of `depth`, whatever the number of rows.
@@ -118,6 +131,57 @@ SCALEMARK_INLINE void transform_filter(const TransformFilter& tile) {
       t[across] = .5f * (v[i][0] + v[i][2] + v[i][1]);
       t[2 * across] = .5f * (v[i][0] + v[i][2] - v[i][1]);
       t[3 * across] = v[i][2];
+    }
+  }
+}
+
+SCALEMARK_INLINE void transform_slope(const TransformSlope& tile) {
+  const auto [x, rows, columns] = tile.from;
+  const auto [y, down, across] = tile.to;
+  SCALEMARK_INDEPENDENT
+  for (std::int64_t c = 0; c < tile.channels; ++c) {
+    float v[kTileIn][kTileOut];
+#pragma GCC unroll 2
+    for (int j = 0; j < kTileOut; ++j) {
+      const float* const d = x + j * columns + c;
+      const float d0 = d[0], d1 = d[rows];
+      v[0][j] = d0;
+      v[1][j] = d0 + d1;
+      v[2][j] = d0 - d1;
+      v[3][j] = -d1;
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < kTileIn; ++i) {
+      float* const t = y + i * down + c;
+      t[0] = v[i][0];
+      t[across] = v[i][0] + v[i][1];
+      t[2 * across] = v[i][0] - v[i][1];
+      t[3 * across] = -v[i][1];
+    }
+  }
+}
+
+SCALEMARK_INLINE void transform_filter_slope(const TransformFilterSlope& tile) {
+  const auto [x, rows, columns] = tile.from;
+  const auto [y, down, across] = tile.to;
+  SCALEMARK_INDEPENDENT
+  for (std::int64_t c = 0; c < tile.channels; ++c) {
+    float v[3][kTileIn];
+#pragma GCC unroll 4
+    for (int j = 0; j < kTileIn; ++j) {
+      const float* const m = x + j * columns + c;
+      const float sum = .5f * (m[rows] + m[2 * rows]);
+      v[0][j] = m[0] + sum;
+      v[1][j] = .5f * (m[rows] - m[2 * rows]);
+      v[2][j] = m[3 * rows] + sum;
+    }
+#pragma GCC unroll 3
+    for (int i = 0; i < 3; ++i) {
+      float* const t = y + i * down + c;
+      const float sum = .5f * (v[i][1] + v[i][2]);
+      t[0] = v[i][0] + sum;
+      t[across] = .5f * (v[i][1] - v[i][2]);
+      t[2 * across] = v[i][3] + sum;
     }
   }
 }
@@ -227,26 +291,32 @@ SCALEMARK_VECTOR_LOOP void multiply_panels_any(const MultiplyPanels& product) {
 SCALEMARK_AVX512_LOOP void multiply_panels_avx512(const MultiplyPanels& product) {
   multiply_panels<SixteenFloats, 12, 2>(product);
 }
-
-bool has_avx512() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
-}
 #endif
 
 }  // namespace
 
+#if defined(__x86_64__)
+bool has_avx512() {
+  static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512cd") &&
+                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return has;
+}
+#else
+bool has_avx512() { return false; }
+#endif
+
 void run(const MultiplyPanels& product) {
 #ifdef SCALEMARK_AVX512_LOOP
-  static const bool avx512 = has_avx512();
-  if (avx512) return multiply_panels_avx512(product);
+  if (has_avx512()) return multiply_panels_avx512(product);
 #endif
   multiply_panels_any(product);
 }
 
 SCALEMARK_VECTOR_LOOP void run(const TransformInput& tile) { transform_input(tile); }
 SCALEMARK_VECTOR_LOOP void run(const TransformFilter& tile) { transform_filter(tile); }
+SCALEMARK_VECTOR_LOOP void run(const TransformSlope& tile) { transform_slope(tile); }
+SCALEMARK_VECTOR_LOOP void run(const TransformFilterSlope& tile) { transform_filter_slope(tile); }
 SCALEMARK_VECTOR_LOOP void run(const TransformOutput& tile) { transform_output_any(tile); }
 
 namespace {
@@ -308,24 +378,22 @@ bool holds_whole(const Images<T>& images, const Tile& tile, std::int64_t side) {
   return images.holds(tile.y, tile.x) && images.holds(tile.y + side - 1, tile.x + side - 1);
 }
 
-/// Transforms a tile of the input. `edge` [16 x channels] receives a copy of a tile that reaches
-/// out of the image.
-void gather(const Images<const float>& x, Tile tile, Square<float> to, float* edge) {
-  tile.y -= 1;  // the padding
-  tile.x -= 1;
-  const std::int64_t channels = x.channels;
-  Square<const float> from{nullptr, x.width * channels, channels};
-  if (holds_whole(x, tile, kTileIn)) {
-    from.at = x.pixel(tile.n, tile.y, tile.x);
-  } else {
-    std::fill(edge, edge + kTilePositions * channels, 0.f);
-    for_each_held(x, tile, kTileIn, [&](const float* pixel, std::int64_t place) {
-      std::copy(pixel, pixel + channels, edge + place);
-    });
-    from = {edge, kTileIn * channels, channels};
-  }
-  run(TransformInput{from, to, channels});
+/// Returns a square of the images, or of `edge` [side x side x channels], which receives a copy of
+/// one that reaches out of them.
+Square<const float> square_of(const Images<const float>& images, const Tile& tile,
+                              std::int64_t side, float* edge) {
+  const std::int64_t channels = images.channels;
+  if (holds_whole(images, tile, side))
+    return {images.pixel(tile.n, tile.y, tile.x), images.width * channels, channels};
+  std::fill(edge, edge + side * side * channels, 0.f);
+  for_each_held(images, tile, side, [&](const float* pixel, std::int64_t place) {
+    std::copy(pixel, pixel + channels, edge + place);
+  });
+  return {edge, side * channels, channels};
 }
+
+/// Returns the tile of the input that a tile of the result is computed from.
+Tile with_padding(const Tile& tile) { return {tile.n, tile.y - 1, tile.x - 1}; }
 
 /// Says what is added to the products, and whether ReLU follows.
 struct Ending {
@@ -396,7 +464,9 @@ void convolve(const at::Tensor& x, const WinogradFilters& filters, const at::Ten
     for (std::int64_t first = begin * chunk; first < std::min(end * chunk, tiling.count());
          first += chunk) {
       const std::int64_t tiles = std::min(chunk, tiling.count() - first);
-      for (std::int64_t t = 0; t < tiles; ++t) gather(from, tiling[first + t], v.tile(t), edge);
+      for (std::int64_t t = 0; t < tiles; ++t)
+        run(TransformInput{square_of(from, with_padding(tiling[first + t]), kTileIn, edge),
+                           v.tile(t), in});
       multiply(v, filters, tiles, m);
       for (std::int64_t t = 0; t < tiles; ++t)
         scatter(m.tile(t), to, tiling[first + t], ending, edge);
@@ -407,44 +477,6 @@ void convolve(const at::Tensor& x, const WinogradFilters& filters, const at::Ten
 at::Tensor like_with_channels(const at::Tensor& x, std::int64_t channels) {
   return at::empty({x.size(0), channels, x.size(2), x.size(3)}, x.options(), kChannelsLast);
 }
-
-/// Returns the gradient of x from dy [N, out, H, W] with mirrored filters: [N, in, H, W].
-at::Tensor winograd_input_gradient(const at::Tensor& dy, const WinogradFilters& filters) {
-  return as_operator("scalemark::conv2d_input_gradient", {dy, filters.values}, [&] {
-    at::Tensor dx = like_with_channels(dy, filters.channels);
-    convolve(dy, filters, {}, /*relu=*/false, /*add=*/false, dx);
-    return dx;
-  });
-}
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
-class Convolution : public torch::autograd::Function<Convolution> {
- public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            const std::optional<at::Tensor>& bias) {
-    context->save_for_backward({x, weight});
-    context->saved_data["has_bias"] = bias.has_value();
-    return winograd_conv2d(x, winograd_filters(weight), bias.value_or(at::Tensor()));
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto saved = context->get_saved_variables();
-    const auto &x = saved[0], &weight = saved[1];
-    const bool has_bias = context->saved_data["has_bias"].toBool();
-    const at::Tensor dy = gradients[0].contiguous(kChannelsLast);
-    const std::array<std::int64_t, 1> bias_shape{weight.size(0)};
-    const std::array<std::int64_t, 2> one{1, 1}, zero{0, 0};
-    const auto [none, dweight, dbias] =
-        at::convolution_backward(dy, x, weight, at::OptionalIntArrayRef(bias_shape), one, one, one,
-                                 /*transposed=*/false, zero, /*groups=*/1, {false, true, has_bias});
-    at::Tensor dx;
-    if (context->needs_input_grad(0))
-      dx = winograd_input_gradient(dy, winograd_filters(weight, /*mirrored=*/true));
-    return {dx, dweight, dbias};
-  }
-};
 
 }  // namespace
 
@@ -501,9 +533,50 @@ at::Tensor winograd_conv2d(const at::Tensor& x, const WinogradFilters& filters,
   });
 }
 
-at::Tensor winograd_conv2d_trained(const at::Tensor& x, const at::Tensor& weight,
-                                   const at::Tensor& bias) {
-  return Convolution::apply(x, weight, bias.defined() ? std::optional(bias) : std::nullopt);
+at::Tensor winograd_input_gradient(const at::Tensor& dy, const at::Tensor& weight) {
+  const WinogradFilters filters = winograd_filters(weight, /*mirrored=*/true);
+  return as_operator("scalemark::conv2d_input_gradient", {dy, filters.values}, [&] {
+    at::Tensor dx = like_with_channels(dy, filters.channels);
+    convolve(dy, filters, {}, /*relu=*/false, /*add=*/false, dx);
+    return dx;
+  });
+}
+
+at::Tensor winograd_weight_gradient(const at::Tensor& x, const at::Tensor& dy) {
+  const std::int64_t in = x.size(1), out = dy.size(1);
+  const Images<const float> images{x.const_data_ptr<float>(), x.size(2), x.size(3), in};
+  const Images<const float> slopes{dy.const_data_ptr<float>(), x.size(2), x.size(3), out};
+  const Tiling tiling(x);
+  PanelProducts products(kTilePositions, out, in, tiling.count(), x.options());
+  const std::int64_t widest = kTilePositions * std::max(in, out);
+  const at::Tensor edges = at::empty({at::get_num_threads(), widest}, x.options());
+  float* const all_edges = edges.mutable_data_ptr<float>();
+  products.add([&](std::int64_t t, const PanelProducts::Place& place) {
+    float* const edge = all_edges + at::get_thread_num() * widest;
+    const Square<const float> slope = square_of(slopes, tiling[t], kTileOut, edge);
+    for (std::int64_t c = 0; c < out; c += kPanel)
+      run(TransformSlope{
+          {slope.at + c, slope.rows, slope.columns},
+          {place.rows + c / kPanel * place.panel, kTileIn * place.rows_apart, place.rows_apart},
+          std::min(kPanel, out - c)});
+    const Square<const float> image = square_of(images, with_padding(tiling[t]), kTileIn, edge);
+    float* to = place.columns;
+    for (std::int64_t c = place.begin; c < place.end; c += kPanel, to += place.panel)
+      run(TransformInput{{image.at + c, image.rows, image.columns},
+                         {to, kTileIn * place.columns_apart, place.columns_apart},
+                         std::min(kPanel, place.end - c)});
+  });
+  at::Tensor gradient = at::empty({out, in, 3, 3}, x.options(), kChannelsLast);
+  float* const to = gradient.mutable_data_ptr<float>();
+  at::parallel_for(0, out, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t o = begin; o < end; ++o)
+      for (std::int64_t c = 0; c < in; c += kPanel)
+        run(TransformFilterSlope{
+            {products.row(o, c / kPanel), kTileIn * products.position(), products.position()},
+            {to + o * 9 * in + c, 3 * in, in},
+            std::min(kPanel, in - c)});
+  });
+  return gradient;
 }
 
 }  // namespace scalemark

@@ -1,0 +1,284 @@
+// Trains a convolution: of the result and the two gradients each is computed by Winograd's filters,
+// by the products of panels of this file, or by LibTorch. A gradient of the weight is a product of
+// [out, pixels] and [pixels, columns]. Pixels pass in chunks: both sides are copied or transformed
+// into panels that stay in the caches, then each block of the product adds its chunks in their
+// order, so that results do not depend on the number of threads.
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <tuple>
+
+#include "models/kernels/kernels.hpp"
+#include "models/kernels/loops.hpp"
+#include "vector_loop.hpp"
+
+namespace scalemark {
+
+/// Adds a chunk's a^T b of two panels [depth, kPanel] to `block` [kPanel, kPanel]. The `first`
+/// chunk is not added but written.
+struct AddPanelProduct {
+  const float *a, *b;
+  std::int64_t depth;
+  float* block;
+  bool first;
+};
+void run(const AddPanelProduct& product);
+
+namespace {
+
+using Eight [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = float;
+using Sixteen [[gnu::vector_size(64), gnu::aligned(4), gnu::may_alias]] = float;
+
+/// Computes `height` rows of the block from `row` on. The sums stay in registers.
+template <typename Vector, int height>
+SCALEMARK_INLINE void add_rows_of_block(const AddPanelProduct& product, std::int64_t row) {
+  constexpr int kVectors = kPanel * sizeof(float) / sizeof(Vector);
+  Vector sum[height][kVectors] = {};
+  const float* a = product.a + row;
+  const auto* b = reinterpret_cast<const Vector*>(product.b);
+  for (std::int64_t k = 0; k < product.depth; ++k, a += kPanel, b += kVectors)
+#pragma GCC unroll 16
+    for (int i = 0; i < height; ++i)
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) sum[i][j] += a[i] * b[j];
+  auto* to = reinterpret_cast<Vector*>(product.block + row * kPanel);
+  if (product.first) {
+#pragma GCC unroll 16
+    for (int i = 0; i < height; ++i)
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) to[i * kVectors + j] = sum[i][j];
+  } else {
+#pragma GCC unroll 16
+    for (int i = 0; i < height; ++i)
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) to[i * kVectors + j] += sum[i][j];
+  }
+}
+
+SCALEMARK_VECTOR_LOOP void add_any(const AddPanelProduct& product) {
+  add_rows_of_block<Eight, 6>(product, 0);
+  add_rows_of_block<Eight, 6>(product, 6);
+  add_rows_of_block<Eight, 4>(product, 12);
+}
+#ifdef SCALEMARK_AVX512_LOOP
+SCALEMARK_AVX512_LOOP void add_avx512(const AddPanelProduct& product) {
+  add_rows_of_block<Sixteen, 16>(product, 0);
+}
+#endif
+
+}  // namespace
+
+void run(const AddPanelProduct& product) {
+#ifdef SCALEMARK_AVX512_LOOP
+  if (has_avx512()) return add_avx512(product);
+#endif
+  add_any(product);
+}
+
+namespace {
+
+constexpr double kLeastGradientWork = 1 << 22;          ///< multiply-adds of one tap
+constexpr std::int64_t kDeepest = 128, kFlattest = 32;  ///< of a chunk
+constexpr std::int64_t kChunkBytes = 1 << 20;
+constexpr std::int64_t kBytesOfParts = 4 << 20;
+
+/// Returns the number of parts of the depth: as many as threads, fewer where their products would
+/// take much memory. It divides the number of threads.
+std::int64_t parts_of(std::int64_t depth, std::int64_t bytes, std::int64_t threads) {
+  std::int64_t parts =
+      std::clamp<std::int64_t>(std::min(kBytesOfParts / bytes, depth / kDeepest), 1, threads);
+  while (threads % parts != 0) --parts;
+  return parts;
+}
+
+}  // namespace
+
+PanelProducts::PanelProducts(std::int64_t positions, std::int64_t rows, std::int64_t columns,
+                             std::int64_t depth, const at::TensorOptions& options)
+    : positions_(positions),
+      columns_(columns),
+      depth_(depth),
+      row_panels_(divided_up(rows, kPanel)),
+      column_panels_(divided_up(columns, kPanel)) {
+  const std::int64_t threads = at::get_num_threads(), line = kPanel * sizeof(float);
+  const std::int64_t size = positions * row_panels_ * column_panels_ * kPanel * kPanel;
+  const std::int64_t parts = parts_of(depth, size * sizeof(float), threads);
+  const std::int64_t each = divided_up(column_panels_, threads / parts);
+  const std::int64_t panels = positions * (row_panels_ + each);
+  chunk_ = std::clamp(kChunkBytes / (panels * line), kFlattest, kDeepest);
+  // Columns that nothing fills are computed with too, and slowly if they are denormal.
+  panels_ =
+      at::zeros({parts, divided_up(column_panels_, each), panels, (chunk_ + 1) * kPanel}, options);
+  products_ = at::empty({parts, positions, column_panels_, row_panels_, kPanel, kPanel}, options);
+}
+
+void PanelProducts::add(const std::function<void(std::int64_t, const Place&)>& fill) {
+  const std::int64_t parts = panels_.size(0), shares = panels_.size(1), panel = panels_.size(3);
+  const std::int64_t each = panels_.size(2) / positions_ - row_panels_;
+  at::parallel_for(0, parts * shares, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t worker = begin; worker < end; ++worker) {
+      const std::int64_t part = worker / shares, first = worker % shares * each;
+      const std::int64_t last = std::min(first + each, column_panels_);
+      float* const rows = panels_.mutable_data_ptr<float>() + worker * panels_.stride(1);
+      float* const columns = rows + positions_ * row_panels_ * panel;
+      float* const products = products_.mutable_data_ptr<float>() + part * products_.stride(0);
+      const Place start{rows,           columns,
+                        first * kPanel, std::min(last * kPanel, columns_),
+                        panel,          row_panels_ * panel,
+                        each * panel};
+      const std::int64_t until = depth_ * (part + 1) / parts;
+      bool write = true;
+      for (std::int64_t k = depth_ * part / parts; k < until; k += chunk_, write = false) {
+        const std::int64_t deep = std::min(chunk_, until - k);
+        Place place = start;
+        for (std::int64_t i = 0; i < deep; ++i, place.rows += kPanel, place.columns += kPanel)
+          fill(k + i, place);
+        for (std::int64_t p = 0; p < positions_; ++p)
+          for (std::int64_t q = first; q < last; ++q)
+            for (std::int64_t r = 0; r < row_panels_; ++r)
+              run(AddPanelProduct{
+                  rows + (p * row_panels_ + r) * panel, columns + (p * each + q - first) * panel,
+                  deep, products + ((p * column_panels_ + q) * row_panels_ + r) * kPanel * kPanel,
+                  write});
+      }
+    }
+  });
+  for (std::int64_t part = 1; part < parts; ++part) products_[0].add_(products_[part]);
+}
+
+const float* PanelProducts::row(std::int64_t row, std::int64_t panel) const {
+  return products_.const_data_ptr<float>() +
+         ((panel * row_panels_ + row / kPanel) * kPanel + row % kPanel) * kPanel;
+}
+
+namespace {
+
+constexpr auto kLast = at::MemoryFormat::ChannelsLast;
+
+/// Copies `count` values to panels, `panel` apart.
+SCALEMARK_INLINE void to_panels(const float* from, std::int64_t count, float* to,
+                                std::int64_t panel) {
+  for (; count >= kPanel; count -= kPanel, from += kPanel, to += panel)
+    std::copy(from, from + kPanel, to);
+  std::copy(from, from + count, to);
+}
+
+/// Returns the gradient of the weight [out, in, height, width] from x [N, in, H, W] and dy [N, out,
+/// H', W'], all in channels_last memory: row o and column (i, j, c) of the product are weight
+/// [o, c, i, j].
+at::Tensor direct_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
+                                  const at::Tensor& weight, at::IntArrayRef stride,
+                                  at::IntArrayRef padding) {
+  const std::int64_t in = weight.size(1), out = weight.size(0), taps_down = weight.size(2),
+                     taps_across = weight.size(3), columns = in * taps_down * taps_across;
+  const std::int64_t height = x.size(2), width = x.size(3), down = dy.size(2), across = dy.size(3);
+  const float *const from = x.const_data_ptr<float>(), *const slope = dy.const_data_ptr<float>();
+  const bool pixels_alone = columns == in && padding[0] == 0 && padding[1] == 0;
+  PanelProducts products(1, out, columns, dy.size(0) * down * across, x.options());
+  const at::Tensor taps = at::zeros({at::get_num_threads(), columns}, x.options());
+  float* const all_taps = taps.mutable_data_ptr<float>();
+  products.add([&](std::int64_t pixel, const PanelProducts::Place& place) {
+    to_panels(slope + pixel * out, out, place.rows, place.panel);
+    const std::int64_t count = place.end - place.begin;
+    const std::int64_t n = pixel / (down * across);
+    const std::int64_t top = pixel / across % down * stride[0] - padding[0];
+    const std::int64_t left = pixel % across * stride[1] - padding[1];
+    if (pixels_alone)
+      return to_panels(from + ((n * height + top) * width + left) * in + place.begin, count,
+                       place.columns, place.panel);
+    float* const own = all_taps + at::get_thread_num() * columns;
+    const std::int64_t begin = std::max<std::int64_t>(-left, 0),
+                       end = std::min(width - left, taps_across);
+    for (std::int64_t i = 0; i < taps_down; ++i) {
+      float* const row = own + i * taps_across * in;
+      std::fill(row, row + taps_across * in, 0.f);
+      if (top + i < 0 || top + i >= height || begin >= end) continue;
+      const float* const pixels = from + ((n * height + top + i) * width + left) * in;
+      std::copy(pixels + begin * in, pixels + end * in, row + begin * in);
+    }
+    to_panels(own + place.begin, count, place.columns, place.panel);
+  });
+  at::Tensor gradient = at::empty(weight.sizes(), x.options(), kLast);
+  float* const to = gradient.mutable_data_ptr<float>();
+  at::parallel_for(0, out, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t o = begin; o < end; ++o)
+      for (std::int64_t c = 0; c < columns; c += kPanel) {
+        const float* const values = products.row(o, c / kPanel);
+        std::copy(values, values + std::min(kPanel, columns - c), to + o * columns + c);
+      }
+  });
+  return gradient;
+}
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+class Convolution : public torch::autograd::Function<Convolution> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias, at::IntArrayRef stride,
+                            at::IntArrayRef padding) {
+    context->save_for_backward({x, weight});
+    context->saved_data["bias"] = bias.has_value();
+    context->saved_data["stride"] = stride;
+    context->saved_data["padding"] = padding;
+    return suits_winograd(x, weight, stride, padding)
+               ? winograd_conv2d(x, winograd_filters(weight), bias.value_or(at::Tensor()))
+               : at::conv2d(x, weight, bias, stride, padding);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto &x = saved[0], &weight = saved[1];
+    const bool bias = context->saved_data["bias"].toBool();
+    const auto stride = context->saved_data["stride"].toIntVector();
+    const auto padding = context->saved_data["padding"].toIntVector();
+    const at::Tensor dy = gradients[0].contiguous(kLast);
+    const bool own_dx = suits_winograd(x, weight, stride, padding);
+    const bool own_dweight = suits_weight_gradient(x, weight);
+    const std::array<std::int64_t, 1> bias_shape{weight.size(0)};
+    const std::array<std::int64_t, 2> one{1, 1}, zero{0, 0};
+    const std::array<bool, 3> torchs{context->needs_input_grad(0) && !own_dx, !own_dweight,
+                                     bias && !own_dweight};
+    at::Tensor dx, dweight, dbias;
+    if (std::ranges::any_of(torchs, std::identity()))
+      std::tie(dx, dweight, dbias) = at::convolution_backward(
+          dy, x, weight, at::OptionalIntArrayRef(bias_shape), stride, padding, one,
+          /*transposed=*/false, zero, /*groups=*/1, torchs);
+    if (context->needs_input_grad(0) && own_dx) dx = winograd_input_gradient(dy, weight);
+    if (own_dweight) dweight = conv2d_weight_gradient(x, dy, weight, stride, padding);
+    if (own_dweight && bias) dbias = dy.sum({0, 2, 3});
+    return {dx, dweight, dbias, {}, {}};
+  }
+};
+
+}  // namespace
+
+bool suits_weight_gradient(const at::Tensor& x, const at::Tensor& weight) {
+  const auto fits = [](const at::Tensor& t) {
+    return t.is_cpu() && t.dim() == 4 && t.scalar_type() == at::kFloat;
+  };
+  return !has_avx512() && fits(x) && fits(weight) && weight.size(1) == x.size(1) &&
+         x.suggest_memory_format() == kLast &&
+         static_cast<double>(x.numel()) * weight.size(0) >= kLeastGradientWork;
+}
+
+at::Tensor conv2d_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
+                                  const at::Tensor& weight, at::IntArrayRef stride,
+                                  at::IntArrayRef padding) {
+  return as_operator("scalemark::conv2d_weight_gradient", {dy, weight}, [&] {
+    return suits_winograd(x, weight, stride, padding)
+               ? winograd_weight_gradient(x, dy)
+               : direct_weight_gradient(x, dy, weight, stride, padding);
+  });
+}
+
+at::Tensor conv2d_trained(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                          at::IntArrayRef stride, at::IntArrayRef padding) {
+  return Convolution::apply(x.contiguous(kLast), weight,
+                            bias.defined() ? std::optional(bias) : std::nullopt, stride, padding);
+}
+
+}  // namespace scalemark

@@ -1,0 +1,120 @@
+// Convolutions in training: against torch in float64 and beside torch's own in fp32, in shapes that
+// fill neither panels nor chunks, and however the work is divided.
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "models/kernels/kernels.hpp"
+
+namespace scalemark::convolution_test {
+namespace {
+
+constexpr auto kChannelsLast = at::MemoryFormat::ChannelsLast;
+
+struct Case {
+  std::int64_t batch, in, out, height, width;
+  std::vector<std::int64_t> kernel, stride, padding;
+};
+
+struct Convolved {
+  at::Tensor x, weight, bias;
+};
+
+Convolved random_tensors(const Case& c) {
+  torch::manual_seed(1);
+  return {at::randn({c.batch, c.in, c.height, c.width}).contiguous(kChannelsLast),
+          at::randn({c.out, c.in, c.kernel[0], c.kernel[1]}).contiguous(kChannelsLast),
+          at::randn({c.out})};
+}
+
+at::Tensor wide(const at::Tensor& x) { return x.detach().to(at::kDouble); }
+
+double error(const at::Tensor& found, const at::Tensor& exact) {
+  return (wide(found) - exact).abs().max().item<double>();
+}
+
+/// A slope of the result, and the gradient of the weight that torch computes from it.
+std::pair<at::Tensor, at::Tensor> torchs_gradient(const Case& c, const Convolved& t) {
+  const at::Tensor weight = t.weight.detach().clone().set_requires_grad(true);
+  const at::Tensor y = at::conv2d(t.x, weight, {}, c.stride, c.padding);
+  torch::manual_seed(2);
+  const at::Tensor dy = at::randn(y.sizes()).to(t.x.scalar_type()).contiguous(kChannelsLast);
+  y.backward(dy);
+  return {dy, weight.grad()};
+}
+
+class Convolution : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Convolution, TakesTheGradientOfItsWeight) {
+  const Case& c = GetParam();
+  const Convolved narrow = random_tensors(c);
+  const auto [dy, plain] = torchs_gradient(c, narrow);
+  const at::Tensor exact =
+      torchs_gradient(c, {wide(narrow.x), wide(narrow.weight), wide(narrow.bias)}).second;
+  const int before = at::get_num_threads();
+  for (const int threads : {1, 2, 3, 8}) {
+    at::set_num_threads(threads);
+    const at::Tensor found =
+        conv2d_weight_gradient(narrow.x, dy, narrow.weight, c.stride, c.padding);
+    ASSERT_EQ(found.sizes(), narrow.weight.sizes());
+    EXPECT_LT(error(found, exact),
+              8 * error(plain, exact) + 1e-6 * exact.abs().max().item<double>())
+        << threads;
+    EXPECT_TRUE(
+        at::equal(found, conv2d_weight_gradient(narrow.x, dy, narrow.weight, c.stride, c.padding)))
+        << threads;
+  }
+  at::set_num_threads(before);
+}
+
+TEST_P(Convolution, TakesEveryGradient) {
+  const Case& c = GetParam();
+  const auto gradients = [&](const Convolved& t, const auto& convolve) {
+    std::vector<at::Tensor> leaves;
+    for (const at::Tensor& leaf : {t.x, t.weight, t.bias})
+      leaves.push_back(leaf.detach().clone().set_requires_grad(true));
+    const at::Tensor y = convolve(leaves[0], leaves[1], leaves[2], c.stride, c.padding);
+    torch::manual_seed(2);
+    y.backward(at::randn(y.sizes()).to(y.scalar_type()));
+    for (at::Tensor& leaf : leaves) leaf = leaf.grad();
+    leaves.push_back(y.detach());
+    return leaves;
+  };
+  const auto torchs = [](const auto& x, const auto& weight, const auto& bias, const auto& stride,
+                         const auto& padding) {
+    return at::conv2d(x, weight, bias, stride, padding);
+  };
+  const Convolved narrow = random_tensors(c);
+  const auto exact = gradients({wide(narrow.x), wide(narrow.weight), wide(narrow.bias)}, torchs);
+  const auto plain = gradients(narrow, torchs), ours = gradients(narrow, conv2d_trained);
+  for (std::size_t i = 0; i < exact.size(); ++i)
+    EXPECT_LT(error(ours[i], exact[i]),
+              8 * error(plain[i], exact[i]) + 1e-6 * exact[i].abs().max().item<double>())
+        << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Convolution,
+                         ::testing::Values(Case{2, 64, 64, 16, 16, {3, 3}, {1, 1}, {1, 1}},
+                                           Case{5, 40, 33, 7, 9, {3, 3}, {1, 1}, {1, 1}},
+                                           Case{16, 256, 32, 7, 7, {3, 3}, {1, 1}, {1, 1}},
+                                           Case{2, 64, 48, 17, 15, {1, 1}, {1, 1}, {0, 0}},
+                                           Case{2, 32, 48, 17, 15, {1, 1}, {2, 2}, {0, 0}},
+                                           Case{1, 16, 16, 9, 9, {1, 1}, {1, 1}, {1, 2}},
+                                           Case{2, 3, 64, 33, 31, {7, 7}, {2, 2}, {3, 3}},
+                                           Case{3, 32, 20, 15, 14, {3, 3}, {2, 2}, {1, 1}},
+                                           Case{2, 24, 17, 12, 11, {1, 7}, {1, 1}, {0, 3}},
+                                           Case{2, 24, 17, 12, 11, {5, 2}, {3, 1}, {1, 0}},
+                                           Case{1, 512, 512, 4, 4, {1, 1}, {1, 1}, {0, 0}},
+                                           Case{1, 16, 16, 2, 2, {5, 5}, {1, 1}, {4, 4}}));
+
+TEST(Convolution, SuitsOneGroupOfFp32InChannelsLastMemory) {
+  const at::Tensor x = at::randn({2, 64, 32, 32}).contiguous(kChannelsLast);
+  const at::Tensor weight = at::randn({64, 64, 1, 1});
+  EXPECT_EQ(suits_weight_gradient(x, weight), !has_avx512()) << "measured on AVX2 alone";
+  EXPECT_FALSE(suits_weight_gradient(x.contiguous(), weight));
+  EXPECT_FALSE(suits_weight_gradient(x.to(at::kBFloat16), weight.to(at::kBFloat16)));
+  EXPECT_FALSE(suits_weight_gradient(x, at::randn({64, 32, 1, 1}))) << "groups";
+  EXPECT_FALSE(suits_weight_gradient(x.slice(2, 0, 2), weight)) << "little work";
+}
+
+}  // namespace
+}  // namespace scalemark::convolution_test
