@@ -100,8 +100,8 @@ class Run(ProgramTest):
     def test_the_plan_of_a_dry_run_is_the_memory_that_a_run_takes(self):
         """Apart from libraries and working space, at most about 1 GiB as the plan says. Of a vocabulary it counts the
         probabilities too, which GPUs keep and CPUs do not."""
-        for words in (["--model", "resnet18", "--image_size", "128", "--batch_size", "32"],
-                      ["--model", "transformer_base", "--batch_size", "16"]):
+        for words in (["--model", "resnet18", "--image_size", "128", "--batch_size", "16"],
+                      ["--model", "transformer_base", "--batch_size", "6"]):
             plan, _ = self.run_program(SCALEMARK, "run", *words, "--dry_run", "--json")
             self.run_program(SCALEMARK, "run", *words, "--num_batches", "1", "--num_warmup_batches", "0", "--output", "r.json")
             [point] = json.loads(plan)["points"]

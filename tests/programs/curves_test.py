@@ -89,8 +89,8 @@ class Families(ProgramTest):
         self.assertFalse((self.folder / "s-b8.runs").exists())
 
     def test_the_same_command_goes_on_where_a_stop_or_a_kill_ended_it(self):
-        words = [SCALEMARK, "scale", *STRONG, "--global_batch_size", "4,64", "--ranks", "1,2", "--repeats", "2",
-                 "--num_batches", "100", "--output", "s.json"]
+        words = [SCALEMARK, "scale", *STRONG, "--global_batch_size", "4,16", "--ranks", "1,2", "--repeats", "2",
+                 "--num_batches", "40", "--output", "s.json"]
 
         def end(line, number):
             process = self.start(*words, start_new_session=True)
@@ -113,12 +113,12 @@ class Families(ProgramTest):
         named = {pathlib.Path(repeat["path"]).name for point in first["points"] for repeat in point["repeats"]}
         self.assertLessEqual(before, named)
         self.assertEqual(len(named), 6)
-        self.assertEqual(self.read("s-b64.json")["status"], "interrupted")
+        self.assertEqual(self.read("s-b16.json")["status"], "interrupted")
 
         out, err = self.run_program(*words)
         self.assertIn("curve 1 of 2: b4: an earlier command finished it", err)
         self.assertEqual(self.read("s-b4.json")["id"], first["id"])
-        self.assertEqual(self.read("s-b64.json")["status"], "ok")
+        self.assertEqual(self.read("s-b16.json")["status"], "ok")
         self.assertIn("Curves side by side", out)
 
         self.run_program(*words, "--num_batches", "5")  # all finished, and another configuration

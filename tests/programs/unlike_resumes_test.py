@@ -134,9 +134,9 @@ class Gates(ResumeTest):
         """Each look judges its own pairs, once."""
         self.plan(settings={**SETTINGS, "num_batches": 60, "inject": "delay:milliseconds=5"})
         words = [SCALEMARK, "gate", "plan.json", "--base", SCALEMARK, "--new", SCALEMARK, "--new_set", "seed=2", "--output", "g",
-                 "--pairs", "8", "--delta", "50"]
+                 "--pairs", "5", "--alpha", "0.2", "--delta", "50"]
         looks, code = [], 4
-        for _ in range(9):
+        for _ in range(6):
             process = self.start(*words)
             for line in process.stderr:
                 looks += [line] if "no verdict yet" in line else []
@@ -187,13 +187,15 @@ class Instances(ResumeTest):
                 (self.folder / "i.json").unlink()
 
     def test_finished_ones_are_measured_anew(self):
-        self.run_program(*self.words)
+        words = [*self.words, "--repeats", "1"]
+        self.run_program(*words)
         first = self.read("i.json")["id"]
-        _, err = self.run_program(*self.words)
+        _, err = self.run_program(*words)
         self.assertNotIn("earlier command", err)
         self.assertNotEqual(self.read("i.json")["id"], first)
 
     def test_not_under_other_variables(self):
+        self.words += ["--repeats", "1"]
         self.end_after(2, signal.SIGKILL)
         _, err = self.run_program(*self.words, env=self.environment(OMP_PROC_BIND="true"))
         self.assertIn("under other variables is measured again", err)
