@@ -3,9 +3,9 @@
 
 from support import SCALEMARK, SMALL, ProgramTest, main, mpirun
 
-LEARNT = {"smallnet": ["--batch_size", "8", "--num_batches", "120", "--init_learning_rate", "0.05"],
-          "transformer_tiny": ["--batch_size", "8", "--num_batches", "250", "--init_learning_rate", "0.002",
-                               "--sequence_length", "8", "--label_smoothing", "0"]}
+LEARNT = {"smallnet": ["--num_batches", "120", "--init_learning_rate", "0.05"],
+          "transformer_tiny": ["--num_batches", "250", "--init_learning_rate", "0.002", "--sequence_length", "8",
+                               "--label_smoothing", "0"]}
 SCHEDULE = ["--data", "learnable", "--lr_schedule", "polynomial", "--lr_warmup_steps", "10", "--clip_norm", "1",
             "--display_every", "1000", "--num_intra_threads", "1", "--output", "r.json"]
 
@@ -16,7 +16,7 @@ class Training(ProgramTest):
             for ranks, overlap, precision in ((1, "none", "fp32"), (2, "backward", "fp32"), (2, "none", "bf16")):
                 with self.subTest(model=model, ranks=ranks, overlap=overlap, precision=precision):
                     self.run_program(*mpirun(ranks, SCALEMARK, "run", "--model", model, *flags, *SCHEDULE, "--overlap", overlap,
-                                             "--precision", precision))
+                                             "--precision", precision, "--batch_size", 8 // ranks))
                     loss = self.read("r.json")["loss"]
                     self.assertLess(loss["last"], 0.4 * loss["first"])
                     self.assertFalse(loss["diverged"])
