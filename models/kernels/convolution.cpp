@@ -79,7 +79,8 @@ void run(const AddPanelProduct& product) {
 
 namespace {
 
-constexpr double kLeastGradientWork = 1 << 22;          ///< multiply-adds of one tap
+constexpr double kLeastGradientWork = 1 << 22;  ///< elements of x times rows
+constexpr std::int64_t kLeastReuse = 96;        ///< multiply-adds of each value that is copied
 constexpr std::int64_t kDeepest = 128, kFlattest = 32;  ///< of a chunk
 constexpr std::int64_t kChunkBytes = 1 << 20;
 constexpr std::int64_t kBytesOfParts = 4 << 20;
@@ -237,7 +238,7 @@ class Convolution : public torch::autograd::Function<Convolution> {
     const auto padding = context->saved_data["padding"].toIntVector();
     const at::Tensor dy = gradients[0].contiguous(kLast);
     const bool own_dx = suits_winograd(x, weight, stride, padding);
-    const bool own_dweight = suits_weight_gradient(x, weight);
+    const bool own_dweight = suits_weight_gradient(x, weight, stride, padding);
     const std::array<std::int64_t, 1> bias_shape{weight.size(0)};
     const std::array<std::int64_t, 2> one{1, 1}, zero{0, 0};
     const std::array<bool, 3> torchs{context->needs_input_grad(0) && !own_dx, !own_dweight,
@@ -256,13 +257,18 @@ class Convolution : public torch::autograd::Function<Convolution> {
 
 }  // namespace
 
-bool suits_weight_gradient(const at::Tensor& x, const at::Tensor& weight) {
+bool suits_weight_gradient(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
+                           at::IntArrayRef padding) {
   const auto fits = [](const at::Tensor& t) {
     return t.is_cpu() && t.dim() == 4 && t.scalar_type() == at::kFloat;
   };
-  return !has_avx512() && fits(x) && fits(weight) && weight.size(1) == x.size(1) &&
-         x.suggest_memory_format() == kLast &&
-         static_cast<double>(x.numel()) * weight.size(0) >= kLeastGradientWork;
+  if (has_avx512() || !fits(x) || !fits(weight) || weight.size(1) != x.size(1) ||
+      x.suggest_memory_format() != kLast)
+    return false;
+  const std::int64_t rows = weight.size(0), columns = weight.numel() / rows;
+  return static_cast<double>(x.numel()) * static_cast<double>(rows) >= kLeastGradientWork &&
+         (rows * columns >= kLeastReuse * (rows + columns) ||
+          suits_winograd(x, weight, stride, padding));
 }
 
 at::Tensor conv2d_weight_gradient(const at::Tensor& x, const at::Tensor& dy,

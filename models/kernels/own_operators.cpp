@@ -36,7 +36,8 @@ class OwnOperators : public OperatorSet {
                     at::IntArrayRef stride, at::IntArrayRef padding,
                     Activation activation) const override {
     const bool trains = at::GradMode::is_enabled() && weight.requires_grad();
-    if (suits_winograd(x, weight, stride, padding) || (trains && suits_weight_gradient(x, weight)))
+    if (suits_winograd(x, weight, stride, padding) ||
+        (trains && suits_weight_gradient(x, weight, stride, padding)))
       // Returns the activation in a new tensor, since the result of one of scalemark's autograd
       // functions must not be overwritten.
       return activated_anew(conv2d_trained(x, weight, bias, stride, padding), activation);

@@ -107,13 +107,21 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Convolution,
                                            Case{1, 16, 16, 2, 2, {5, 5}, {1, 1}, {4, 4}}));
 
 TEST(Convolution, SuitsOneGroupOfFp32InChannelsLastMemory) {
-  const at::Tensor x = at::randn({2, 64, 32, 32}).contiguous(kChannelsLast);
-  const at::Tensor weight = at::randn({64, 64, 1, 1});
-  EXPECT_EQ(suits_weight_gradient(x, weight), !has_avx512()) << "measured on AVX2 alone";
-  EXPECT_FALSE(suits_weight_gradient(x.contiguous(), weight));
-  EXPECT_FALSE(suits_weight_gradient(x.to(at::kBFloat16), weight.to(at::kBFloat16)));
-  EXPECT_FALSE(suits_weight_gradient(x, at::randn({64, 32, 1, 1}))) << "groups";
-  EXPECT_FALSE(suits_weight_gradient(x.slice(2, 0, 2), weight)) << "little work";
+  if (has_avx512()) GTEST_SKIP() << "measured on AVX2 alone";
+  const auto suits = [](const at::Tensor& x, const at::Tensor& weight, std::int64_t padding = 0) {
+    return suits_weight_gradient(x, weight, std::vector<std::int64_t>(2, 1),
+                                 std::vector<std::int64_t>(2, padding));
+  };
+  const at::Tensor x = at::randn({2, 256, 32, 32}).contiguous(kChannelsLast);
+  const at::Tensor weight = at::randn({256, 256, 1, 1});
+  EXPECT_TRUE(suits(x, weight));
+  EXPECT_FALSE(suits(x.contiguous(), weight));
+  EXPECT_FALSE(suits(x.to(at::kBFloat16), weight.to(at::kBFloat16)));
+  EXPECT_FALSE(suits(x, at::randn({256, 32, 1, 1}))) << "groups";
+  EXPECT_FALSE(suits(x.slice(2, 0, 1).slice(3, 0, 8), weight)) << "little work";
+  const at::Tensor narrow = at::randn({2, 64, 32, 32}).contiguous(kChannelsLast);
+  EXPECT_FALSE(suits(narrow, at::randn({256, 64, 1, 1}))) << "copied for few multiply-adds";
+  EXPECT_TRUE(suits(narrow, at::randn({64, 64, 3, 3}), 1)) << "by Winograd's filters";
 }
 
 }  // namespace

@@ -90,9 +90,9 @@ void use_convolution(const OperatorSet& operators) {
 }
 
 void use_convolution_in_training(const OperatorSet& operators) {
-  const at::Tensor weight = at::randn({64, 64, 1, 1}).set_requires_grad(true);
+  const at::Tensor weight = at::randn({256, 256, 1, 1}).set_requires_grad(true);
   const std::vector<std::int64_t> one(2, 1), zero(2, 0);
-  operators.conv2d(images(64, 32), weight, {}, one, zero, Activation::relu).sum().backward();
+  operators.conv2d(images(256, 32), weight, {}, one, zero, Activation::relu).sum().backward();
 }
 
 void use_shares(const OperatorSet& operators) {
