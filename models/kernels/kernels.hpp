@@ -111,9 +111,8 @@ class PanelProducts {
 /// Returns true where products of panels compute the gradient of the weight [out, in, h, w]: of
 /// fp32 in CPU memory, x in channels_last memory, one group, and enough work for each value that is
 /// copied to a panel. Of the convolutions of ResNet-50 at batch 16, on 2 threads of an EPYC (Zen
-/// 3), they take 0.44 to 0.88 of LibTorch's time, Winograd's 0.32 to 0.45; those with 64 channels
-/// on one side, which are left to LibTorch, 1.05 to 1.13. Processors with AVX-512 were not
-/// measured.
+/// 3), they take 0.42 to 0.88 of LibTorch's time, Winograd's 0.32 to 0.46; those with fewer
+/// channels, which are left to LibTorch, 0.82 to 1.13. Processors with AVX-512 were not measured.
 bool suits_weight_gradient(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
                            at::IntArrayRef padding);
 
