@@ -1,8 +1,8 @@
 // Trains a convolution: of the result and the two gradients each is computed by Winograd's filters,
 // by the products of panels of this file, or by LibTorch. A gradient of the weight is a product of
 // [out, pixels] and [pixels, columns]. Pixels pass in chunks: both sides are copied or transformed
-// into panels that stay in the caches, then each block of the product adds its chunks in their
-// order, so that results do not depend on the number of threads.
+// into panels that stay in a thread's caches, and each block of the product adds its chunks in
+// their order. Results are the same for the same number of threads.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -82,8 +82,8 @@ namespace {
 constexpr double kLeastGradientWork = 1 << 22;  ///< elements of x times rows
 constexpr std::int64_t kLeastReuse = 96;        ///< multiply-adds of each value that is copied
 constexpr std::int64_t kDeepest = 128, kFlattest = 32;  ///< of a chunk
-constexpr std::int64_t kChunkBytes = 1 << 20;
-constexpr std::int64_t kBytesOfParts = 4 << 20;
+constexpr std::int64_t kChunkBytes = 1 << 20;           ///< of all panels of a chunk
+constexpr std::int64_t kBytesOfParts = 4 << 20;  ///< of the products of all parts of the depth
 
 /// Returns the number of parts of the depth: as many as threads, fewer where their products would
 /// take much memory. It divides the number of threads.

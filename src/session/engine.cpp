@@ -166,13 +166,30 @@ int run_engine(int argc, char** argv) {
   }
 }
 
+/// Returns whether a tool may be in this process that writes what it has found when main() returns.
+bool has_listening_tool() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#else
+  const auto is_set = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value && *value;
+  };
+  return is_set("LD_PRELOAD") || is_set("CUDA_INJECTION64_PATH");
+#endif
+}
+
 }  // namespace
 
 int engine_main(int argc, char** argv) {
   on_exit(name_foreign_exit, nullptr);
   const int code = run_engine(argc, argv);
   has_returned = true;
-  return code;
+  if (has_listening_tool()) return code;
+  // Everything of ours has ended. LibTorch would now take each of its operators out of its tables,
+  // which is a quarter of the CPU time of a short run.
+  std::fflush(nullptr);
+  std::_Exit(code);
 }
 
 }  // namespace scalemark
