@@ -124,7 +124,7 @@ class Builds(GateTest):
         self.assertAlmostEqual(json.loads(out)["slowdown_percent"], verdict["slowdown_percent"])
 
     def test_an_interrupted_gate_goes_on(self):
-        words = [*self.plan(settings={**SETTINGS, "inject": "delay:milliseconds=5"}), "--new", BINARY, "--pairs", "3", "--alpha", "0.2"]
+        words = [*self.plan(settings={**SETTINGS, "inject": "delay:milliseconds=20"}), "--new", BINARY, "--pairs", "3", "--alpha", "0.2"]
         process = self.start(SCALEMARK, "gate", *words)
         journals = [self.folder / "out" / side / "journal.jsonl" for side in ("base", "new")]
         self.wait_until(lambda: all(journal.exists() and journal.read_text() for journal in journals))
@@ -139,7 +139,9 @@ class Builds(GateTest):
         self.assertEqual(self.read("out/verdict.json")["repeats"], 3)
         for side in ("base", "new"):
             done = [entry["repeat"] for entry in self.entries(side) if entry["status"] == "ok"]
-            self.assertEqual(sorted(done), [1, 2, 3])
+            # The pair in which it was stopped begins again, also the side that had just ended.
+            self.assertEqual(sorted(set(done)), [1, 2, 3])
+            self.assertLessEqual(len(done), 4)
 
     def test_a_build_that_fails_ends_it_with_its_code(self):
         broken = self.wrapper("broken", '[ "$1" = run ] && set -- "$@" --inject nan_loss:step=1')
