@@ -269,12 +269,10 @@ constexpr std::int64_t kGrain = 16384;
 
 RowShape shape_of_rows(const at::Tensor& x) { return {x.numel() / x.size(1), x.size(1)}; }
 
-at::Tensor channels_last(const at::Tensor& x) {
-  return x.contiguous(at::MemoryFormat::ChannelsLast);
-}
+at::Tensor channels_last(const at::Tensor& x) { return x.contiguous(kChannelsLast); }
 
 at::Tensor empty_like_rows(const at::Tensor& x) {
-  return at::empty_like(x, x.options(), at::MemoryFormat::ChannelsLast);
+  return at::empty_like(x, x.options(), kChannelsLast);
 }
 
 /// Divides the rows into equal parts, one for each thread.
@@ -511,8 +509,7 @@ class BatchNorm : public torch::autograd::Function<BatchNorm> {
 }  // namespace
 
 bool can_fuse_batch_norm(const at::Tensor& x) {
-  return suits_loops(x) && x.dim() == 4 && x.is_contiguous(at::MemoryFormat::ChannelsLast) &&
-         x.numel() > x.size(1);
+  return suits_loops(x) && x.dim() == 4 && x.is_contiguous(kChannelsLast) && x.numel() > x.size(1);
 }
 
 at::Tensor batch_norm_fused(const at::Tensor& x, const BatchNormTensors& layer, double momentum,

@@ -28,9 +28,6 @@ void run(const AddPanelProduct& product);
 
 namespace {
 
-using Eight [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = float;
-using Sixteen [[gnu::vector_size(64), gnu::aligned(4), gnu::may_alias]] = float;
-
 /// Computes `height` rows of the block from `row` on. The sums stay in registers.
 template <typename Vector, int height>
 SCALEMARK_INLINE void add_rows_of_block(const AddPanelProduct& product, std::int64_t row) {
@@ -58,13 +55,13 @@ SCALEMARK_INLINE void add_rows_of_block(const AddPanelProduct& product, std::int
 }
 
 SCALEMARK_VECTOR_LOOP void add_any(const AddPanelProduct& product) {
-  add_rows_of_block<Eight, 6>(product, 0);
-  add_rows_of_block<Eight, 6>(product, 6);
-  add_rows_of_block<Eight, 4>(product, 12);
+  add_rows_of_block<EightFloats, 6>(product, 0);
+  add_rows_of_block<EightFloats, 6>(product, 6);
+  add_rows_of_block<EightFloats, 4>(product, 12);
 }
 #ifdef SCALEMARK_AVX512_LOOP
 SCALEMARK_AVX512_LOOP void add_avx512(const AddPanelProduct& product) {
-  add_rows_of_block<Sixteen, 16>(product, 0);
+  add_rows_of_block<SixteenFloats, 16>(product, 0);
 }
 #endif
 
@@ -106,29 +103,28 @@ PanelProducts::PanelProducts(std::int64_t positions, std::int64_t rows, std::int
   const std::int64_t threads = at::get_num_threads(), line = kPanel * sizeof(float);
   const std::int64_t size = positions * row_panels_ * column_panels_ * kPanel * kPanel;
   const std::int64_t parts = parts_of(depth, size * sizeof(float), threads);
-  const std::int64_t each = divided_up(column_panels_, threads / parts);
-  const std::int64_t panels = positions * (row_panels_ + each);
+  share_ = divided_up(column_panels_, threads / parts);
+  const std::int64_t panels = positions * (row_panels_ + share_);
   chunk_ = std::clamp(kChunkBytes / (panels * line), kFlattest, kDeepest);
   // Columns that nothing fills are computed with too, and slowly if they are denormal.
-  panels_ =
-      at::zeros({parts, divided_up(column_panels_, each), panels, (chunk_ + 1) * kPanel}, options);
+  panels_ = at::zeros({parts, divided_up(column_panels_, share_), panels, (chunk_ + 1) * kPanel},
+                      options);
   products_ = at::empty({parts, positions, column_panels_, row_panels_, kPanel, kPanel}, options);
 }
 
 void PanelProducts::add(const std::function<void(std::int64_t, const Place&)>& fill) {
   const std::int64_t parts = panels_.size(0), shares = panels_.size(1), panel = panels_.size(3);
-  const std::int64_t each = panels_.size(2) / positions_ - row_panels_;
   at::parallel_for(0, parts * shares, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t worker = begin; worker < end; ++worker) {
-      const std::int64_t part = worker / shares, first = worker % shares * each;
-      const std::int64_t last = std::min(first + each, column_panels_);
+      const std::int64_t part = worker / shares, first = worker % shares * share_;
+      const std::int64_t last = std::min(first + share_, column_panels_);
       float* const rows = panels_.mutable_data_ptr<float>() + worker * panels_.stride(1);
       float* const columns = rows + positions_ * row_panels_ * panel;
       float* const products = products_.mutable_data_ptr<float>() + part * products_.stride(0);
       const Place start{rows,           columns,
                         first * kPanel, std::min(last * kPanel, columns_),
                         panel,          row_panels_ * panel,
-                        each * panel};
+                        share_ * panel};
       const std::int64_t until = depth_ * (part + 1) / parts;
       bool write = true;
       for (std::int64_t k = depth_ * part / parts; k < until; k += chunk_, write = false) {
@@ -140,7 +136,7 @@ void PanelProducts::add(const std::function<void(std::int64_t, const Place&)>& f
           for (std::int64_t q = first; q < last; ++q)
             for (std::int64_t r = 0; r < row_panels_; ++r)
               run(AddPanelProduct{
-                  rows + (p * row_panels_ + r) * panel, columns + (p * each + q - first) * panel,
+                  rows + (p * row_panels_ + r) * panel, columns + (p * share_ + q - first) * panel,
                   deep, products + ((p * column_panels_ + q) * row_panels_ + r) * kPanel * kPanel,
                   write});
       }
@@ -155,8 +151,6 @@ const float* PanelProducts::row(std::int64_t row, std::int64_t panel) const {
 }
 
 namespace {
-
-constexpr auto kLast = at::MemoryFormat::ChannelsLast;
 
 /// Copies `count` values to panels, `panel` apart.
 SCALEMARK_INLINE void to_panels(const float* from, std::int64_t count, float* to,
@@ -201,7 +195,7 @@ at::Tensor direct_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
     }
     to_panels(own + place.begin, count, place.columns, place.panel);
   });
-  at::Tensor gradient = at::empty(weight.sizes(), x.options(), kLast);
+  at::Tensor gradient = at::empty(weight.sizes(), x.options(), kChannelsLast);
   float* const to = gradient.mutable_data_ptr<float>();
   at::parallel_for(0, out, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t o = begin; o < end; ++o)
@@ -236,7 +230,7 @@ class Convolution : public torch::autograd::Function<Convolution> {
     const bool bias = context->saved_data["bias"].toBool();
     const auto stride = context->saved_data["stride"].toIntVector();
     const auto padding = context->saved_data["padding"].toIntVector();
-    const at::Tensor dy = gradients[0].contiguous(kLast);
+    const at::Tensor dy = gradients[0].contiguous(kChannelsLast);
     const bool own_dx = suits_winograd(x, weight, stride, padding);
     const bool own_dweight = suits_weight_gradient(x, weight, stride, padding);
     const std::array<std::int64_t, 1> bias_shape{weight.size(0)};
@@ -259,11 +253,9 @@ class Convolution : public torch::autograd::Function<Convolution> {
 
 bool suits_weight_gradient(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
                            at::IntArrayRef padding) {
-  const auto fits = [](const at::Tensor& t) {
-    return t.is_cpu() && t.dim() == 4 && t.scalar_type() == at::kFloat;
-  };
+  const auto fits = [](const at::Tensor& t) { return is_fp32_on_cpu(t) && t.dim() == 4; };
   if (has_avx512() || !fits(x) || !fits(weight) || weight.size(1) != x.size(1) ||
-      x.suggest_memory_format() != kLast)
+      x.suggest_memory_format() != kChannelsLast)
     return false;
   const std::int64_t rows = weight.size(0), columns = weight.numel() / rows;
   return static_cast<double>(x.numel()) * static_cast<double>(rows) >= kLeastGradientWork &&
@@ -283,7 +275,7 @@ at::Tensor conv2d_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
 
 at::Tensor conv2d_trained(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                           at::IntArrayRef stride, at::IntArrayRef padding) {
-  return Convolution::apply(x.contiguous(kLast), weight,
+  return Convolution::apply(x.contiguous(kChannelsLast), weight,
                             bias.defined() ? std::optional(bias) : std::nullopt, stride, padding);
 }
 

@@ -103,6 +103,7 @@ class PanelProducts {
 
  private:
   std::int64_t positions_, columns_, depth_, row_panels_, column_panels_;
+  std::int64_t share_;   ///< panels of columns of a thread
   std::int64_t chunk_;   ///< of the depth
   at::Tensor panels_;    ///< [parts of the depth, of the columns, panels of a chunk, their floats]
   at::Tensor products_;  ///< [parts of the depth, positions, panels of columns, of rows, 16, 16]

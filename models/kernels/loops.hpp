@@ -58,6 +58,16 @@ SCALEMARK_INLINE float exp_below_zero(float x) {
   return p * std::bit_cast<float>(exponent);
 }
 
+/// Vectors of memory that is aligned as floats are.
+using EightFloats [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = float;
+using SixteenFloats [[gnu::vector_size(64), gnu::aligned(4), gnu::may_alias]] = float;
+
+inline constexpr auto kChannelsLast = at::MemoryFormat::ChannelsLast;
+
+inline bool is_fp32_on_cpu(const at::Tensor& x) {
+  return x.is_cpu() && x.scalar_type() == at::kFloat;
+}
+
 /// Returns whether x is fp32 or bf16 on the CPU, for which the loops are built.
 inline bool suits_loops(const at::Tensor& x) {
   return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);

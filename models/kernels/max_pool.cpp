@@ -102,8 +102,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr auto kLayout = at::MemoryFormat::ChannelsLast;
-
 /// The pixels of a batch in channels_last memory.
 struct PixelGrid {
   std::int64_t images, height, width, channels;
@@ -197,8 +195,9 @@ at::Tensor pooled(const at::Tensor& x, const PoolWindow& window, at::Tensor& pla
   return as_operator("scalemark::max_pool2d", {x}, [&] {
     at::Tensor y = at::empty(
         {x.size(0), x.size(1), windows_of(x.size(2), window), windows_of(x.size(3), window)},
-        x.options(), kLayout);
-    if (places.defined()) places = at::empty(y.sizes(), y.options().dtype(at::kByte), kLayout);
+        x.options(), kChannelsLast);
+    if (places.defined())
+      places = at::empty(y.sizes(), y.options().dtype(at::kByte), kChannelsLast);
     x.scalar_type() == at::kFloat ? pool<float>(x, window, y, places)
                                   : pool<c10::BFloat16>(x, window, y, places);
     return y;
@@ -219,8 +218,9 @@ class MaxPool : public torch::autograd::Function<MaxPool> {
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto window = context->saved_data["window"].toIntVector();
-    const at::Tensor dy = gradients[0].contiguous(kLayout);
-    at::Tensor dx = at::empty(context->saved_data["shape"].toIntVector(), dy.options(), kLayout);
+    const at::Tensor dy = gradients[0].contiguous(kChannelsLast);
+    at::Tensor dx =
+        at::empty(context->saved_data["shape"].toIntVector(), dy.options(), kChannelsLast);
     const at::Tensor places = context->get_saved_variables()[0];
     const PoolWindow of{window[0], window[1], window[2]};
     dy.scalar_type() == at::kFloat ? input_gradient<float>(dy, places, of, dx)
@@ -232,7 +232,7 @@ class MaxPool : public torch::autograd::Function<MaxPool> {
 }  // namespace
 
 bool suits_max_pool(const at::Tensor& x, const PoolWindow& window) {
-  return suits_loops(x) && x.dim() == 4 && x.numel() > 0 && x.is_contiguous(kLayout) &&
+  return suits_loops(x) && x.dim() == 4 && x.numel() > 0 && x.is_contiguous(kChannelsLast) &&
          window.size * window.size <= kMostPixels && 2 * window.padding <= window.size &&
          std::min(x.size(2), x.size(3)) + 2 * window.padding >= window.size;
 }

@@ -35,8 +35,6 @@ void add_to_rows(at::Tensor& block, const float* bias) {
     for (std::int64_t j = 0; j < block.size(1); ++j) row[j] += bias[j];
 }
 
-bool is_fp32_on_cpu(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat; }
-
 bool is_bf16_of_a_vocabulary(const at::Tensor& x, const at::Tensor& weight) {
   return x.is_cpu() && x.scalar_type() == at::kBFloat16 && weight.size(0) >= kVocabulary;
 }

@@ -26,48 +26,29 @@ struct Square {
   std::int64_t rows, columns;
 };
 
+/// A square of some channels and that which is computed from it.
+struct TileTransform {
+  Square<const float> from;
+  Square<float> to;
+  std::int64_t channels;
+};
 /// Computes `to` (4 x 4) = B^T x B of `from` (4 x 4).
-struct TransformInput {
-  Square<const float> from;
-  Square<float> to;
-  std::int64_t channels;
-};
-void run(const TransformInput& tile);
-
+void transform_input(const TileTransform& tile);
 /// Computes `to` (4 x 4) = G w G^T of `from` (3 x 3).
-struct TransformFilter {
-  Square<const float> from;
-  Square<float> to;
-  std::int64_t channels;
-};
-void run(const TransformFilter& tile);
+void transform_filter(const TileTransform& tile);
+/// Computes `to` (4 x 4) = A dy A^T of `from` (2 x 2).
+void transform_slope(const TileTransform& tile);
+/// Computes `to` (3 x 3) = G^T m G of `from` (4 x 4).
+void transform_filter_slope(const TileTransform& tile);
 
-/// Computes `to` (2 x 2) = A^T m A of `from` (4 x 4) + bias, + the values of `to` with `add`, then
-/// max(., 0) with `relu`.
-struct TransformOutput {
-  Square<const float> from;
-  Square<float> to;
-  std::int64_t channels;
+/// Says what is added to the products, and whether ReLU follows.
+struct Ending {
   const float* bias;  ///< [channels]
   bool add, relu;
 };
-void run(const TransformOutput& tile);
-
-/// Computes `to` (4 x 4) = A dy A^T of `from` (2 x 2).
-struct TransformSlope {
-  Square<const float> from;
-  Square<float> to;
-  std::int64_t channels;
-};
-void run(const TransformSlope& tile);
-
-/// Computes `to` (3 x 3) = G^T m G of `from` (4 x 4).
-struct TransformFilterSlope {
-  Square<const float> from;
-  Square<float> to;
-  std::int64_t channels;
-};
-void run(const TransformFilterSlope& tile);
+/// Computes `to` (2 x 2) = A^T m A of `from` (4 x 4) + bias, + the values of `to` with `add`, then
+/// max(., 0) with `relu`.
+void transform_output(const TileTransform& tile, const Ending& ending);
 
 /// Computes y [rows, count * kPanel] = x [rows, depth] times `count` panels [depth, kPanel]. Each
 /// element is summed in the order of `depth`, whatever the number of rows.
@@ -81,9 +62,7 @@ struct MultiplyPanels {
 };
 void run(const MultiplyPanels& product);
 
-namespace {
-
-SCALEMARK_INLINE void transform_input(const TransformInput& tile) {
+SCALEMARK_VECTOR_LOOP void transform_input(const TileTransform& tile) {
   const auto [x, rows, columns] = tile.from;
   const auto [y, down, across] = tile.to;
   SCALEMARK_INDEPENDENT
@@ -109,7 +88,7 @@ SCALEMARK_INLINE void transform_input(const TransformInput& tile) {
   }
 }
 
-SCALEMARK_INLINE void transform_filter(const TransformFilter& tile) {
+SCALEMARK_VECTOR_LOOP void transform_filter(const TileTransform& tile) {
   const auto [x, rows, columns] = tile.from;
   const auto [y, down, across] = tile.to;
   SCALEMARK_INDEPENDENT
@@ -135,7 +114,7 @@ SCALEMARK_INLINE void transform_filter(const TransformFilter& tile) {
   }
 }
 
-SCALEMARK_INLINE void transform_slope(const TransformSlope& tile) {
+SCALEMARK_VECTOR_LOOP void transform_slope(const TileTransform& tile) {
   const auto [x, rows, columns] = tile.from;
   const auto [y, down, across] = tile.to;
   SCALEMARK_INDEPENDENT
@@ -161,7 +140,7 @@ SCALEMARK_INLINE void transform_slope(const TransformSlope& tile) {
   }
 }
 
-SCALEMARK_INLINE void transform_filter_slope(const TransformFilterSlope& tile) {
+SCALEMARK_VECTOR_LOOP void transform_filter_slope(const TileTransform& tile) {
   const auto [x, rows, columns] = tile.from;
   const auto [y, down, across] = tile.to;
   SCALEMARK_INDEPENDENT
@@ -186,8 +165,10 @@ SCALEMARK_INLINE void transform_filter_slope(const TransformFilterSlope& tile) {
   }
 }
 
+namespace {
+
 template <bool add, bool relu>
-SCALEMARK_INLINE void transform_output(const TransformOutput& tile) {
+SCALEMARK_INLINE void transform_output_as(const TileTransform& tile, const float* bias) {
   const auto [x, rows, columns] = tile.from;
   const auto [y, down, across] = tile.to;
   SCALEMARK_INDEPENDENT
@@ -203,8 +184,8 @@ SCALEMARK_INLINE void transform_output(const TransformOutput& tile) {
 #pragma GCC unroll 2
     for (int i = 0; i < kTileOut; ++i) {
       float* const t = y + i * down + c;
-      float left = v[i][0] + v[i][1] + v[i][2] + tile.bias[c];
-      float right = v[i][1] - v[i][2] - v[i][3] + tile.bias[c];
+      float left = v[i][0] + v[i][1] + v[i][2] + bias[c];
+      float right = v[i][1] - v[i][2] - v[i][3] + bias[c];
       if constexpr (add) {
         left += t[0];
         right += t[across];
@@ -219,15 +200,19 @@ SCALEMARK_INLINE void transform_output(const TransformOutput& tile) {
   }
 }
 
-SCALEMARK_INLINE void transform_output_any(const TransformOutput& tile) {
-  if (tile.add)
-    tile.relu ? transform_output<true, true>(tile) : transform_output<true, false>(tile);
+}  // namespace
+
+SCALEMARK_VECTOR_LOOP void transform_output(const TileTransform& tile, const Ending& ending) {
+  const auto [bias, add, relu] = ending;
+  if (add)
+    relu ? transform_output_as<true, true>(tile, bias)
+         : transform_output_as<true, false>(tile, bias);
   else
-    tile.relu ? transform_output<false, true>(tile) : transform_output<false, false>(tile);
+    relu ? transform_output_as<false, true>(tile, bias)
+         : transform_output_as<false, false>(tile, bias);
 }
 
-using EightFloats [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = float;
-using SixteenFloats [[gnu::vector_size(64), gnu::aligned(4), gnu::may_alias]] = float;
+namespace {
 
 constexpr std::int64_t kLine = 16;  ///< of the cache, in floats
 
@@ -313,18 +298,11 @@ void run(const MultiplyPanels& product) {
   multiply_panels_any(product);
 }
 
-SCALEMARK_VECTOR_LOOP void run(const TransformInput& tile) { transform_input(tile); }
-SCALEMARK_VECTOR_LOOP void run(const TransformFilter& tile) { transform_filter(tile); }
-SCALEMARK_VECTOR_LOOP void run(const TransformSlope& tile) { transform_slope(tile); }
-SCALEMARK_VECTOR_LOOP void run(const TransformFilterSlope& tile) { transform_filter_slope(tile); }
-SCALEMARK_VECTOR_LOOP void run(const TransformOutput& tile) { transform_output_any(tile); }
-
 namespace {
 
 constexpr std::int64_t kChunkTiles = 128;
 constexpr std::int64_t kFewestTiles = 64;     ///< of all images: the filters are read once for them
 constexpr std::int64_t kFewestChannels = 32;  ///< in and out: fewer do not pay for the transforms
-constexpr auto kChannelsLast = at::MemoryFormat::ChannelsLast;
 
 /// The images of a batch in channels_last memory.
 template <typename T>
@@ -395,18 +373,11 @@ Square<const float> square_of(const Images<const float>& images, const Tile& til
 /// Returns the tile of the input that a tile of the result is computed from.
 Tile with_padding(const Tile& tile) { return {tile.n, tile.y - 1, tile.x - 1}; }
 
-/// Says what is added to the products, and whether ReLU follows.
-struct Ending {
-  const float* bias;
-  bool add, relu;
-};
-
 void scatter(const Square<float>& m, const Images<float>& y, const Tile& tile, const Ending& ending,
              float* edge) {
   const std::int64_t channels = y.channels;
   const auto finish = [&](Square<float> to) {
-    run(TransformOutput{
-        {m.at, m.rows, m.columns}, to, channels, ending.bias, ending.add, ending.relu});
+    transform_output({{m.at, m.rows, m.columns}, to, channels}, ending);
   };
   if (holds_whole(y, tile, kTileOut))
     return finish({y.pixel(tile.n, tile.y, tile.x), y.width * channels, channels});
@@ -465,8 +436,8 @@ void convolve(const at::Tensor& x, const WinogradFilters& filters, const at::Ten
          first += chunk) {
       const std::int64_t tiles = std::min(chunk, tiling.count() - first);
       for (std::int64_t t = 0; t < tiles; ++t)
-        run(TransformInput{square_of(from, with_padding(tiling[first + t]), kTileIn, edge),
-                           v.tile(t), in});
+        transform_input(
+            {square_of(from, with_padding(tiling[first + t]), kTileIn, edge), v.tile(t), in});
       multiply(v, filters, tiles, m);
       for (std::int64_t t = 0; t < tiles; ++t)
         scatter(m.tile(t), to, tiling[first + t], ending, edge);
@@ -482,9 +453,7 @@ at::Tensor like_with_channels(const at::Tensor& x, std::int64_t channels) {
 
 bool suits_winograd(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
                     at::IntArrayRef padding) {
-  const auto fits = [](const at::Tensor& t) {
-    return t.is_cpu() && t.dim() == 4 && t.scalar_type() == at::kFloat;
-  };
+  const auto fits = [](const at::Tensor& t) { return is_fp32_on_cpu(t) && t.dim() == 4; };
   const auto all = [](at::IntArrayRef values, std::int64_t value) {
     return std::ranges::all_of(values, [&](std::int64_t v) { return v == value; });
   };
@@ -510,8 +479,7 @@ WinogradFilters winograd_filters(const at::Tensor& weight, bool mirrored) {
       const Square<const float> from =
           mirrored ? Square<const float>{first + 8 * columns, -3 * columns, -columns}
                    : Square<const float>{first, 3 * columns, columns};
-      run(TransformFilter{from, Square<float>{transformed.data(), kTileIn * columns, columns},
-                          columns});
+      transform_filter({from, {transformed.data(), kTileIn * columns, columns}, columns});
       for (std::int64_t p = 0; p < kTilePositions; ++p)
         for (std::int64_t column = 0; column < columns; ++column) {
           const std::int64_t k = mirrored ? column : row, c = mirrored ? row : column;
@@ -555,26 +523,26 @@ at::Tensor winograd_weight_gradient(const at::Tensor& x, const at::Tensor& dy) {
     float* const edge = all_edges + at::get_thread_num() * widest;
     const Square<const float> slope = square_of(slopes, tiling[t], kTileOut, edge);
     for (std::int64_t c = 0; c < out; c += kPanel)
-      run(TransformSlope{
-          {slope.at + c, slope.rows, slope.columns},
-          {place.rows + c / kPanel * place.panel, kTileIn * place.rows_apart, place.rows_apart},
-          std::min(kPanel, out - c)});
+      transform_slope(
+          {{slope.at + c, slope.rows, slope.columns},
+           {place.rows + c / kPanel * place.panel, kTileIn * place.rows_apart, place.rows_apart},
+           std::min(kPanel, out - c)});
     const Square<const float> image = square_of(images, with_padding(tiling[t]), kTileIn, edge);
     float* to = place.columns;
     for (std::int64_t c = place.begin; c < place.end; c += kPanel, to += place.panel)
-      run(TransformInput{{image.at + c, image.rows, image.columns},
-                         {to, kTileIn * place.columns_apart, place.columns_apart},
-                         std::min(kPanel, place.end - c)});
+      transform_input({{image.at + c, image.rows, image.columns},
+                       {to, kTileIn * place.columns_apart, place.columns_apart},
+                       std::min(kPanel, place.end - c)});
   });
   at::Tensor gradient = at::empty({out, in, 3, 3}, x.options(), kChannelsLast);
   float* const to = gradient.mutable_data_ptr<float>();
   at::parallel_for(0, out, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t o = begin; o < end; ++o)
       for (std::int64_t c = 0; c < in; c += kPanel)
-        run(TransformFilterSlope{
-            {products.row(o, c / kPanel), kTileIn * products.position(), products.position()},
-            {to + o * 9 * in + c, 3 * in, in},
-            std::min(kPanel, in - c)});
+        transform_filter_slope(
+            {{products.row(o, c / kPanel), kTileIn * products.position(), products.position()},
+             {to + o * 9 * in + c, 3 * in, in},
+             std::min(kPanel, in - c)});
   });
   return gradient;
 }

@@ -255,11 +255,7 @@ class Failures(InstancesTest):
         self.assertRegex(point["reason"], r"slot 1 \(.*nothing was heard")
 
     def test_an_instance_that_never_comes_to_the_start_is_told_from_those_that_wait(self):
-        process = self.start(SCALEMARK, "instances", *TWO, *BRIEF, "--inject", "stop:rank=1:step=0", "--launch_timeout", "10",
-                             "--seed", BOTH_FIRST, "--output", "i.json")
-        self.wait_for_line(process.stderr, "[2/3] slot")
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        self.instances(*BRIEF, "--inject", "stop:rank=1:step=0", "--launch_timeout", "10", "--output", "i.json", expect=5)
         reason = self.read("i.json")["points"][1]["reason"]
         self.assertRegex(reason, r"slot 0 \([^)]*\) \(waiting for the others\), the instance on slot 1 \([^)]*\)$")
 

@@ -84,8 +84,7 @@ TEST_P(Winograd, TakesGradients) {
   };
   const auto ours_trained = [](const at::Tensor& x, const at::Tensor& weight,
                                const at::Tensor& bias) {
-    return conv2d_trained(x, weight, bias, std::vector<std::int64_t>{1, 1},
-                          std::vector<std::int64_t>{1, 1});
+    return conv2d_trained(x, weight, bias, {1, 1}, {1, 1});
   };
   const auto same = [](const at::Tensor& t) { return t; };
   const auto exact = gradients(torchs, wide), ours = gradients(ours_trained, same),
