@@ -14,6 +14,7 @@ USUAL_FRACTION = 0.01  # of a large host
 LEAST_CPU_SECONDS = 0.15  # ticks are 10 ms, of every CPU
 NOTABLE_STEAL = 0.01  # of all CPU time
 LOOKS = 5  # a short disturbance is waited for
+LEAST_MEMORY = 0.03  # free, of all: below it programs and files are read from disk again and again
 
 
 def native_bf16(cpuinfo=None):
@@ -21,6 +22,12 @@ def native_bf16(cpuinfo=None):
     text = pathlib.Path("/proc/cpuinfo").read_text() if cpuinfo is None else cpuinfo
     flags = re.search(r"^(?:flags|Features)\s*:(.*)", text, re.MULTILINE)
     return bool(flags) and not {"avx512_bf16", "amx_bf16", "bf16"}.isdisjoint(flags[1].split())
+
+
+def short_of_memory(meminfo=None):
+    text = pathlib.Path("/proc/meminfo").read_text() if meminfo is None else meminfo
+    total, available = (int(re.search(rf"^{name}:\s*(\d+)", text, re.MULTILINE)[1]) for name in ("MemTotal", "MemAvailable"))
+    return available < LEAST_MEMORY * total
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ import tempfile
 
 from commands import SOURCE, Unavailable
 from interleaving import Interleaver
+from machine import short_of_memory
 
 POLL_SECONDS = 0.1  # of processes that end without a word
 
@@ -114,8 +115,11 @@ def interleaved(commands, ranks):
 
 
 def _interleave(giver, processes, is_over):
-    """Until is_over(), or there is no row any more."""
+    """Until is_over(), or there is no row any more. Raises Failed where the machine would go on for hours."""
     while not is_over() and not any(map(_ends_the_row, processes)):
+        if short_of_memory():
+            raise Failed(f"{len(processes)} processes of this row at once leave too little memory free: --alternate launches "
+                         "has one at a time")
         select.select(giver.inputs(), [], [], POLL_SECONDS)
         for index, process in enumerate(processes):
             if process.has_ended():

@@ -18,6 +18,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(SOURCE / "lab" / "peers"), str(SOURCE / "tests" / "programs")]
 import machine  # noqa: E402
 import measuring  # noqa: E402
+import processes  # noqa: E402
 import ratios  # noqa: E402
 import interleaving  # noqa: E402
 from rows import NETLAB, ROWS, SHARED_MEMORY, Comparison  # noqa: E402
@@ -104,6 +105,20 @@ class Machine(unittest.TestCase):
         for flags, native in (("flags\t\t: fpu avx2\n", False), ("flags\t: fpu amx_bf16 avx\n", True), ("Features\t: asimd bf16\n", True),
                               ("flags\t: avx512_bf16x\n", False), ("", False)):
             self.assertEqual(machine.native_bf16("processor: 0\n" + flags), native, flags)
+
+
+class Memory(unittest.TestCase):
+    def test_little_is_free(self):
+        for available, short in ((1000, False), (20, True)):
+            self.assertEqual(machine.short_of_memory(f"MemTotal: 1000 kB\nMemFree: 5 kB\nMemAvailable: {available} kB\n"), short)
+
+    def test_a_row_that_does_not_fit_ends(self):
+        """In place of processes that read their programs from disk again and again, for hours."""
+        subject = ROWS["resnet50 fp32"].subjects[0]
+        with unittest.mock.patch.object(processes, "short_of_memory", return_value=True):
+            with self.assertRaisesRegex(processes.Failed, "1 processes .* --alternate launches"):
+                list(processes.interleaved([(subject, ["sleep", "1000"])], 1))
+        self.assertEqual(subprocess.run(["pgrep", "-P", str(os.getpid()), "sleep"]).returncode, 1)
 
 
 class Turns(unittest.TestCase):
