@@ -1,4 +1,5 @@
-// Divides matrix products into pieces, each computed on one thread or by all of them in turn.
+// Divides matrix products into pieces, each computed on one thread or by all of them in turn, and
+// computes gradients of weights, whose pieces LibTorch's library is slow at too.
 #include <ATen/Parallel.h>
 #include <ATen/ops/as_strided_cpu_dispatch.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
@@ -7,6 +8,7 @@
 
 #include "models/kernels/kernels.hpp"
 #include "models/kernels/loops.hpp"
+#include "vector_loop.hpp"
 
 namespace scalemark {
 namespace {
@@ -130,6 +132,148 @@ at::Tensor product_input_gradient(const at::Tensor& dy, const at::Tensor& weight
   const ProductPieces pieces = pieces_of(dy, weight);
   if (pieces == ProductPieces{}) return at::mm(dy, weight);
   return product_in_pieces(dy, weight, {}, pieces);
+}
+
+namespace {
+
+constexpr std::int64_t kTileRows = 6, kTileColumns = 16;  ///< whose sums fill the registers
+constexpr std::int64_t kDepth = 384;          ///< so deep, 16 columns stay in the first cache,
+constexpr std::int64_t kBlockRows = 96;       ///< these rows in the second,
+constexpr std::int64_t kBlockColumns = 1024;  ///< and these columns in the third
+constexpr std::int64_t kCopied =
+    192;  ///< values of a row, next to each other: a few lines of cache
+
+/// Copies x [depth, count], whose rows are `stride` apart, to panels [depth, width] of its columns.
+/// Zeros fill the last one, since what is computed with them could be slow.
+template <std::int64_t width>
+void pack(const float* x, std::int64_t stride, std::int64_t count, std::int64_t depth,
+          float* panels) {
+  for (std::int64_t first = 0; first < count; first += kCopied) {
+    const std::int64_t end = std::min(first + kCopied, count), whole = end - (end - first) % width;
+    for (std::int64_t k = 0; k < depth; ++k) {
+      const float* const row = x + k * stride;
+      float* const to = panels + k * width;
+      for (std::int64_t j = first; j < whole; j += width)
+        std::copy(row + j, row + j + width, to + j * depth);
+      if (whole == end) continue;
+      std::fill(std::copy(row + whole, row + end, to + whole * depth), to + whole * depth + width,
+                0.f);
+    }
+  }
+}
+
+/// Adds a^T b to y [rows, columns <= 16], or writes it there: of panels of 6 rows a, and of one of
+/// columns b.
+struct AddTiles {
+  const float *a, *b;
+  std::int64_t depth;
+  float* y;
+  std::int64_t stride, rows, columns;
+  bool add;
+};
+
+SCALEMARK_VECTOR_LOOP void add_tiles(const AddTiles& tiles) {
+  for (std::int64_t row = 0; row < tiles.rows; row += kTileRows) {
+    EightFloats sum[kTileRows][2] = {};
+    const float* a = tiles.a + row * tiles.depth;
+    const EightFloats* b = reinterpret_cast<const EightFloats*>(tiles.b);
+    for (std::int64_t k = 0; k < tiles.depth; ++k, a += kTileRows, b += 2)
+#pragma GCC unroll 6
+      for (int i = 0; i < kTileRows; ++i) {
+        sum[i][0] += a[i] * b[0];
+        sum[i][1] += a[i] * b[1];
+      }
+    float part[kTileRows * kTileColumns];
+    const std::int64_t rows = std::min(kTileRows, tiles.rows - row);
+    const bool whole = rows == kTileRows && tiles.columns == kTileColumns;
+    float* const y = tiles.y + row * tiles.stride;
+    float* const to = whole ? y : part;
+    const std::int64_t stride = whole ? tiles.stride : kTileColumns;
+    const bool add = whole && tiles.add;
+#pragma GCC unroll 6
+    for (int i = 0; i < kTileRows; ++i) {
+      EightFloats* const place = reinterpret_cast<EightFloats*>(to + i * stride);
+      place[0] = add ? place[0] + sum[i][0] : sum[i][0];
+      place[1] = add ? place[1] + sum[i][1] : sum[i][1];
+    }
+    if (whole) continue;
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < tiles.columns; ++j)
+        y[i * tiles.stride + j] =
+            (tiles.add ? y[i * tiles.stride + j] : 0.f) + part[i * kTileColumns + j];
+  }
+}
+
+/// Rows [row, row_end) x columns [column, column_end) of a gradient.
+struct Part {
+  std::int64_t row, row_end, column, column_end;
+};
+
+/// Computes a part on this thread. `panels` are as many floats as blocks of both sides hold.
+void write_part(const Part& part, at::Tensor& gradient, bool add, const at::Tensor& dy,
+                const at::Tensor& x, float* panels) {
+  const float *const slopes = dy.const_data_ptr<float>(), *const inputs = x.const_data_ptr<float>();
+  float *const to = gradient.mutable_data_ptr<float>(), *const columns =
+                                                            panels + kBlockRows * kDepth;
+  for (std::int64_t j = part.column; j < part.column_end; j += kBlockColumns) {
+    const std::int64_t width = std::min(kBlockColumns, part.column_end - j);
+    for (std::int64_t k = 0; k < x.size(0); k += kDepth) {
+      const std::int64_t depth = std::min(kDepth, x.size(0) - k);
+      pack<kTileColumns>(inputs + k * x.stride(0) + j, x.stride(0), width, depth, columns);
+      for (std::int64_t i = part.row; i < part.row_end; i += kBlockRows) {
+        const std::int64_t rows = std::min(kBlockRows, part.row_end - i);
+        pack<kTileRows>(slopes + k * dy.stride(0) + i, dy.stride(0), rows, depth, panels);
+        for (std::int64_t q = 0; q < width; q += kTileColumns)
+          add_tiles({panels, columns + q * depth, depth, to + i * gradient.stride(0) + j + q,
+                     gradient.stride(0), rows, std::min(kTileColumns, width - q), add || k > 0});
+      }
+    }
+  }
+}
+
+constexpr std::int64_t kFewestTokens = 16, kLeastWeight = 1 << 20;  ///< MKL's are as fast below
+
+bool has_slow_products() {
+#if defined(__x86_64__)
+  static const bool slow =
+      at::hasMKL() && __builtin_cpu_is("amd") && __builtin_cpu_supports("fma") && !has_avx512();
+  return slow;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+bool suits_weight_product(const at::Tensor& gradient, const at::Tensor& dy, const at::Tensor& x) {
+  const auto fits = [](const at::Tensor& t) { return is_fp32_on_cpu(t) && t.stride(1) == 1; };
+  return has_slow_products() && fits(gradient) && fits(dy) && fits(x) &&
+         x.size(0) >= kFewestTokens && gradient.numel() >= kLeastWeight;
+}
+
+void add_weight_product(at::Tensor& gradient, bool add, const at::Tensor& dy, const at::Tensor& x) {
+  const std::int64_t out = dy.size(1), in = x.size(1), threads = at::get_num_threads();
+  std::int64_t down = 1;  // parts of the rows: those of nearly square parts, which copy least
+  for (std::int64_t of_rows = 2; of_rows <= threads; ++of_rows)
+    if (threads % of_rows == 0 &&
+        out / of_rows + in * of_rows / threads < out / down + in * down / threads)
+      down = of_rows;
+  const std::int64_t across = threads / down;
+  const std::int64_t height = divided_up(divided_up(out, down), kTileRows) * kTileRows;
+  const std::int64_t width = divided_up(divided_up(in, across), kTileColumns) * kTileColumns;
+  const std::int64_t block = (kBlockRows + kBlockColumns) * kDepth;
+  const at::Tensor panels = at::empty({threads, block}, x.options());
+  float* const all = panels.mutable_data_ptr<float>();
+  as_operator("scalemark::mm", {dy.t(), x}, [&] {
+    at::parallel_for(0, threads, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t row = i / across * height, column = i % across * width;
+        write_part({row, std::min(row + height, out), column, std::min(column + width, in)},
+                   gradient, add, dy, x, all + i * block);
+      }
+    });
+    return gradient;
+  });
 }
 
 }  // namespace scalemark

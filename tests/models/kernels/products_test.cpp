@@ -70,6 +70,50 @@ TEST(Products, AreTheSameForEveryNumberOfThreads) {
   EXPECT_TRUE(at::equal(found[0], found[1]));
 }
 
+TEST(WeightProducts, AreThoseOfFloat64AddedOrWritten) {
+  struct Shape {
+    std::int64_t rows, out, in;
+  };
+  const int before = at::get_num_threads();
+  torch::manual_seed(6);
+  for (const auto& [rows, out, in] : {Shape{1, 1, 1}, Shape{5, 6, 16}, Shape{64, 97, 130},
+                                      Shape{385, 193, 47}, Shape{800, 40, 1050}}) {
+    // Columns of wider matrices, and a gradient that begins anywhere.
+    const at::Tensor dy = at::randn({rows, out + 3}).narrow(1, 1, out),
+                     x = at::randn({rows, in + 5}).narrow(1, 3, in);
+    const at::Tensor start = at::randn({out * in + 1}).narrow(0, 1, out * in).view({out, in});
+    const at::Tensor exact = at::mm(dy.to(at::kDouble).t(), x.to(at::kDouble));
+    const double torchs =
+        (at::mm(dy.t(), x).to(at::kDouble) - exact).abs().max().item<double>() + 1e-6;
+    std::optional<at::Tensor> first;
+    for (const int threads : {1, 2, 3, 4}) {
+      at::set_num_threads(threads);
+      at::Tensor added = start.clone(), written = at::full({out, in}, NAN);
+      add_weight_product(added, true, dy, x);
+      add_weight_product(written, false, dy, x);
+      EXPECT_LT((written.to(at::kDouble) - exact).abs().max().item<double>(), 4 * torchs);
+      EXPECT_LT((added - start).to(at::kDouble).sub(exact).abs().max().item<double>(),
+                4 * torchs + 1e-5);
+      if (!first) first = written;
+      EXPECT_TRUE(at::equal(written, *first)) << threads << " threads";
+    }
+  }
+  at::set_num_threads(before);
+}
+
+TEST(WeightProducts, AreForFp32WithRowsEnough) {
+  const auto suits = [](std::int64_t rows, at::ScalarType dtype) {
+    const at::Tensor dy = at::zeros({rows, 1024}, dtype), x = at::zeros({rows, 1024}, dtype);
+    return suits_weight_product(at::zeros({1024, 1024}), dy, x);
+  };
+  EXPECT_FALSE(suits(15, at::kFloat));
+  EXPECT_FALSE(suits(64, at::kBFloat16));
+  EXPECT_FALSE(suits(64, at::kDouble));
+  if (has_avx512()) {
+    EXPECT_FALSE(suits(64, at::kFloat));
+  }
+}
+
 /// Returns the norm of found - exact in units of that of exact.
 double apart(const at::Tensor& found, const at::Tensor& exact) {
   const at::Tensor wide = exact.to(at::kDouble);
