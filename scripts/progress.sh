@@ -101,9 +101,9 @@ progress_say() {
 compile_seconds() { # PART...: CPU-seconds
   awk -v parts=" $* " 'index(parts, " " $1 " ") { sum += $3 } END { print sum + 0 }' scripts/compile_seconds
 }
-default_jobs() { # a LibTorch file takes up to 2 GiB to compile
+default_jobs() { # a LibTorch file takes up to 3 GiB to compile
   local by_memory by_cpu
-  by_memory=$(awk '/^MemAvailable/ {print int($2 / 2097152)}' /proc/meminfo)
+  by_memory=$(awk '/^MemAvailable/ {print int($2 / 3145728)}' /proc/meminfo)
   by_cpu=$(nproc)
   echo $((by_memory < 1 ? 1 : by_memory < by_cpu ? by_memory : by_cpu))
 }

@@ -1,4 +1,4 @@
-// LibTorch's Reducer in place of scalemark's, on 1 to 4 ranks: the same training to rounding, its
+// LibTorch's Reducer in place of scalemark's, on 1 and 2 ranks: the same training to rounding, its
 // own buckets on the wire, and nothing left behind for the next measurement.
 #include <gtest/gtest.h>
 
