@@ -140,8 +140,7 @@ constexpr std::int64_t kTileRows = 6, kTileColumns = 16;  ///< whose sums fill t
 constexpr std::int64_t kDepth = 384;          ///< so deep, 16 columns stay in the first cache,
 constexpr std::int64_t kBlockRows = 96;       ///< these rows in the second,
 constexpr std::int64_t kBlockColumns = 1024;  ///< and these columns in the third
-constexpr std::int64_t kCopied =
-    192;  ///< values of a row, next to each other: a few lines of cache
+constexpr std::int64_t kCopied = 192;         ///< of a row at a time: whole panels of either width
 
 /// Copies x [depth, count], whose rows are `stride` apart, to panels [depth, width] of its columns.
 /// Zeros fill the last one, since what is computed with them could be slow.
@@ -209,12 +208,12 @@ struct Part {
   std::int64_t row, row_end, column, column_end;
 };
 
-/// Computes a part on this thread. `panels` are as many floats as blocks of both sides hold.
+/// Computes a part on this thread. `panels` has room for a block of either side.
 void write_part(const Part& part, at::Tensor& gradient, bool add, const at::Tensor& dy,
                 const at::Tensor& x, float* panels) {
   const float *const slopes = dy.const_data_ptr<float>(), *const inputs = x.const_data_ptr<float>();
-  float *const to = gradient.mutable_data_ptr<float>(), *const columns =
-                                                            panels + kBlockRows * kDepth;
+  float* const to = gradient.mutable_data_ptr<float>();
+  float* const columns = panels + kBlockRows * kDepth;
   for (std::int64_t j = part.column; j < part.column_end; j += kBlockColumns) {
     const std::int64_t width = std::min(kBlockColumns, part.column_end - j);
     for (std::int64_t k = 0; k < x.size(0); k += kDepth) {
@@ -261,7 +260,7 @@ void add_weight_product(at::Tensor& gradient, bool add, const at::Tensor& dy, co
   const std::int64_t across = threads / down;
   const std::int64_t height = divided_up(divided_up(out, down), kTileRows) * kTileRows;
   const std::int64_t width = divided_up(divided_up(in, across), kTileColumns) * kTileColumns;
-  const std::int64_t block = (kBlockRows + kBlockColumns) * kDepth;
+  const std::int64_t block = (kBlockRows + std::min(kBlockColumns, width)) * kDepth;
   const at::Tensor panels = at::empty({threads, block}, x.options());
   float* const all = panels.mutable_data_ptr<float>();
   as_operator("scalemark::mm", {dy.t(), x}, [&] {
