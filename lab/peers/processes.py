@@ -117,10 +117,10 @@ def interleaved(commands, ranks):
 def _interleave(giver, processes, is_over):
     """Until is_over(), or there is no row any more. Raises Failed where the machine would go on for hours."""
     while not is_over() and not any(map(_ends_the_row, processes)):
-        if short_of_memory():
+        heard, _, _ = select.select(giver.inputs(), [], [], POLL_SECONDS)
+        if not heard and short_of_memory():  # looked at where nothing comes, not at each slice
             raise Failed(f"{len(processes)} processes of this row at once leave too little memory free: --alternate launches "
                          "has one at a time")
-        select.select(giver.inputs(), [], [], POLL_SECONDS)
         for index, process in enumerate(processes):
             if process.has_ended():
                 giver.gone(index)

@@ -152,14 +152,6 @@ const float* PanelProducts::row(std::int64_t row, std::int64_t panel) const {
 
 namespace {
 
-/// Copies `count` values to panels, `panel` apart.
-SCALEMARK_INLINE void to_panels(const float* from, std::int64_t count, float* to,
-                                std::int64_t panel) {
-  for (; count >= kPanel; count -= kPanel, from += kPanel, to += panel)
-    std::copy(from, from + kPanel, to);
-  std::copy(from, from + count, to);
-}
-
 /// Returns the gradient of the weight [out, in, height, width] from x [N, in, H, W] and dy [N, out,
 /// H', W'], all in channels_last memory: row o and column (i, j, c) of the product are weight
 /// [o, c, i, j].
@@ -175,14 +167,14 @@ at::Tensor direct_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
   const at::Tensor taps = at::zeros({at::get_num_threads(), columns}, x.options());
   float* const all_taps = taps.mutable_data_ptr<float>();
   products.add([&](std::int64_t pixel, const PanelProducts::Place& place) {
-    to_panels(slope + pixel * out, out, place.rows, place.panel);
+    to_panels<kPanel>(slope + pixel * out, out, place.rows, place.panel);
     const std::int64_t count = place.end - place.begin;
     const std::int64_t n = pixel / (down * across);
     const std::int64_t top = pixel / across % down * stride[0] - padding[0];
     const std::int64_t left = pixel % across * stride[1] - padding[1];
     if (pixels_alone)
-      return to_panels(from + ((n * height + top) * width + left) * in + place.begin, count,
-                       place.columns, place.panel);
+      return to_panels<kPanel>(from + ((n * height + top) * width + left) * in + place.begin, count,
+                               place.columns, place.panel);
     float* const own = all_taps + at::get_thread_num() * columns;
     const std::int64_t begin = std::max<std::int64_t>(-left, 0),
                        end = std::min(width - left, taps_across);
@@ -193,7 +185,7 @@ at::Tensor direct_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
       const float* const pixels = from + ((n * height + top + i) * width + left) * in;
       std::copy(pixels + begin * in, pixels + end * in, row + begin * in);
     }
-    to_panels(own + place.begin, count, place.columns, place.panel);
+    to_panels<kPanel>(own + place.begin, count, place.columns, place.panel);
   });
   at::Tensor gradient = at::empty(weight.sizes(), x.options(), kChannelsLast);
   float* const to = gradient.mutable_data_ptr<float>();

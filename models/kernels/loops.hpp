@@ -8,6 +8,7 @@
 #include <ATen/record_function.h>
 #include <c10/util/BFloat16.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <initializer_list>
@@ -56,6 +57,15 @@ SCALEMARK_INLINE float exp_below_zero(float x) {
   p = p * r + 1.f;
   const auto exponent = (std::bit_cast<std::uint32_t>(shifted) << 23) + 0x3f800000u;
   return p * std::bit_cast<float>(exponent);
+}
+
+/// Copies `count` values to panels of so many values, `panel` apart.
+template <std::int64_t width>
+SCALEMARK_INLINE void to_panels(const float* from, std::int64_t count, float* to,
+                                std::int64_t panel) {
+  for (; count >= width; count -= width, from += width, to += panel)
+    std::copy(from, from + width, to);
+  std::copy(from, from + count, to);
 }
 
 /// Vectors of memory that is aligned as floats are.

@@ -147,18 +147,12 @@ constexpr std::int64_t kCopied = 192;         ///< of a row at a time: whole pan
 template <std::int64_t width>
 void pack(const float* x, std::int64_t stride, std::int64_t count, std::int64_t depth,
           float* panels) {
-  for (std::int64_t first = 0; first < count; first += kCopied) {
-    const std::int64_t end = std::min(first + kCopied, count), whole = end - (end - first) % width;
-    for (std::int64_t k = 0; k < depth; ++k) {
-      const float* const row = x + k * stride;
-      float* const to = panels + k * width;
-      for (std::int64_t j = first; j < whole; j += width)
-        std::copy(row + j, row + j + width, to + j * depth);
-      if (whole == end) continue;
-      std::fill(std::copy(row + whole, row + end, to + whole * depth), to + whole * depth + width,
-                0.f);
-    }
-  }
+  if (const std::int64_t part = count % width; part != 0)
+    std::fill_n(panels + (count - part) * depth, width * depth, 0.f);
+  for (std::int64_t first = 0; first < count; first += kCopied)
+    for (std::int64_t k = 0; k < depth; ++k)
+      to_panels<width>(x + k * stride + first, std::min(kCopied, count - first),
+                       panels + first * depth + k * width, width * depth);
 }
 
 /// Adds a^T b to y [rows, columns <= 16], or writes it there: of panels of 6 rows a, and of one of
