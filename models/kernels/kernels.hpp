@@ -189,7 +189,7 @@ at::Tensor product_input_gradient(const at::Tensor& dy, const at::Tensor& weight
 
 /// Returns true where add_weight_product() is to compute a gradient [out, in] from dy [rows, out]
 /// and x [rows, in]: fp32 in CPU memory, at least 16 rows and 2^20 elements of the gradient, on an
-/// AMD processor without AVX-512. On 2 threads of an EPYC (Zen 3) it takes 0.56 to 1.03 of the time
+/// AMD processor without AVX-512. On 2 threads of an EPYC (Zen 3) it takes 0.56 to 1.06 of the time
 /// of LibTorch's MKL, mostly 0.86, with 16 to 1,024 rows of 768 to 32,768 elements; 1.03 and 1.07
 /// of smaller gradients, which stay LibTorch's. Other processors were not measured.
 bool suits_weight_product(const at::Tensor& gradient, const at::Tensor& dy, const at::Tensor& x);
