@@ -33,20 +33,201 @@ at::Tensor hidden_from(const AttentionInputs& inputs) {
 
 }  // namespace
 
+/// A row of scores, which becomes probabilities, and what dropout leaves of them.
+template <typename T>
+struct ProbabilityRow {
+  T *scores, *dropped;
+  const float* factors;  ///< of dropout
+  float* exponentials;   ///< room for those of the row
+  std::int64_t count;
+  float scale;  ///< of the scores
+};
+void to_probabilities(const ProbabilityRow<float>& row);
+void to_probabilities(const ProbabilityRow<c10::BFloat16>& row);
+
+/// A row of probabilities, what dropout leaves of them, and the gradient of that, which becomes the
+/// gradient of the scores before the scale.
+template <typename T>
+struct ProbabilityGradient {
+  const T* probabilities;
+  T *dropped, *gradients;
+  const float* factors;
+  std::int64_t count;
+  float scale;
+};
+void to_score_gradient(const ProbabilityGradient<float>& row);
+void to_score_gradient(const ProbabilityGradient<c10::BFloat16>& row);
+
+namespace {
+
+/// The logarithm below which a probability is 0: exp_below_zero() has no smaller ones.
+constexpr float kHidden = -87;
+
+template <typename T>
+SCALEMARK_INLINE void probabilities_of(const ProbabilityRow<T>& row) {
+  T *const scores = row.scores, *const dropped = row.dropped;
+  const float* const factors = row.factors;
+  float* const exponentials = row.exponentials;
+  const float scale = row.scale;
+  const float highest = joined_in_lanes(
+      row.count, -std::numeric_limits<float>::infinity(),
+      [](float a, float b) { return a > b ? a : b; },
+      [scores](std::int64_t i) { return load(scores[i]); });
+  SCALEMARK_INDEPENDENT
+  for (std::int64_t i = 0; i < row.count; ++i) {
+    const float below = (load(scores[i]) - highest) * scale;
+    const float exponential = exp_below_zero(below);
+    exponentials[i] = below < kHidden ? 0.f : exponential;
+  }
+  const float sum = lane_sum(row.count, [exponentials](std::int64_t i) { return exponentials[i]; });
+  const float inverse = 1 / sum;
+  SCALEMARK_INDEPENDENT
+  for (std::int64_t i = 0; i < row.count; ++i) {
+    const float probability = exponentials[i] * inverse;
+    store(scores[i], probability);
+    store(dropped[i], probability * factors[i]);
+  }
+}
+
+template <typename T>
+SCALEMARK_INLINE void score_gradient_of(const ProbabilityGradient<T>& row) {
+  const T* const probabilities = row.probabilities;
+  T *const dropped = row.dropped, *const gradients = row.gradients;
+  const float* const factors = row.factors;
+  const float scale = row.scale;
+  const float sum = lane_sum(row.count, [=](std::int64_t i) {
+    return load(probabilities[i]) * factors[i] * load(gradients[i]);
+  });
+  SCALEMARK_INDEPENDENT
+  for (std::int64_t i = 0; i < row.count; ++i) {
+    const float probability = load(probabilities[i]), factor = factors[i];
+    store(dropped[i], probability * factor);
+    store(gradients[i], probability * (load(gradients[i]) * factor - sum) * scale);
+  }
+}
+
+}  // namespace
+
+SCALEMARK_VECTOR_LOOP void to_probabilities(const ProbabilityRow<float>& row) {
+  probabilities_of(row);
+}
+SCALEMARK_VECTOR_LOOP void to_probabilities(const ProbabilityRow<c10::BFloat16>& row) {
+  probabilities_of(row);
+}
+SCALEMARK_VECTOR_LOOP void to_score_gradient(const ProbabilityGradient<float>& row) {
+  score_gradient_of(row);
+}
+SCALEMARK_VECTOR_LOOP void to_score_gradient(const ProbabilityGradient<c10::BFloat16>& row) {
+  score_gradient_of(row);
+}
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Calls row(i, factors of its elements, room for as many numbers) for each row i of x, [...,
+/// length].
+template <typename Row>
+void for_each_row(const at::Tensor& x, const DropFactors& factors, const Row& row) {
+  const std::int64_t length = x.size(-1);
+  at::parallel_for(0, x.numel() / length, 16, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<float> buffer, room(static_cast<std::size_t>(length));
+    for (std::int64_t i = begin; i < end; ++i)
+      row(i, factors.of(i * length, length, buffer), room.data());
+  });
+}
+
+/// Turns scores into probabilities and returns what dropout leaves of them.
+template <typename T>
+at::Tensor dropped_probabilities(at::Tensor& scores, const DropFactors& factors, float scale) {
+  at::Tensor left = at::empty_like(scores);
+  const std::int64_t length = scores.size(-1);
+  T *const score = scores.mutable_data_ptr<T>(), *const to = left.mutable_data_ptr<T>();
+  for_each_row(scores, factors, [=](std::int64_t i, const float* of_row, float* room) {
+    to_probabilities({score + i * length, to + i * length, of_row, room, length, scale});
+  });
+  return left;
+}
+
+/// Turns gradients of what dropout left of probabilities into those of scores, and returns what it
+/// left.
+template <typename T>
+at::Tensor dropped_again(const at::Tensor& probabilities, at::Tensor& gradients,
+                         const DropFactors& factors, float scale) {
+  at::Tensor left = at::empty_like(probabilities);
+  const std::int64_t length = probabilities.size(-1);
+  const T* const probability = probabilities.const_data_ptr<T>();
+  T *const gradient = gradients.mutable_data_ptr<T>(), *const to = left.mutable_data_ptr<T>();
+  for_each_row(probabilities, factors, [=](std::int64_t i, const float* of_row, float*) {
+    to_score_gradient(
+        {probability + i * length, to + i * length, gradient + i * length, of_row, length, scale});
+  });
+  return left;
+}
+
+/// Of q, k and v [batch x heads, length, depth], with `hidden` added to the scaled scores.
+class AttentionWithDropout : public torch::autograd::Function<AttentionWithDropout> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k,
+                            const at::Tensor& v, const std::optional<at::Tensor>& hidden,
+                            std::int64_t key, double probability) {
+    const at::Tensor keys = k.transpose(1, 2);
+    at::Tensor weights = hidden ? at::baddbmm(*hidden, q, keys, 1, scale_of(q)) : at::bmm(q, keys);
+    const float scale = hidden ? 1 : scale_of(q);
+    const DropFactors factors(key, probability);
+    const at::Tensor dropped = as_operator("scalemark::dropped_softmax", {weights}, [&] {
+      return weights.scalar_type() == at::kFloat
+                 ? dropped_probabilities<float>(weights, factors, scale)
+                 : dropped_probabilities<c10::BFloat16>(weights, factors, scale);
+    });
+    context->save_for_backward({q, k, v, weights});
+    context->saved_data["key"] = key;
+    context->saved_data["probability"] = probability;
+    return at::bmm(dropped, v);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor &q = saved[0], &k = saved[1], &v = saved[2], &weights = saved[3];
+    const at::Tensor& dy = upstream[0];
+    const DropFactors factors(context->saved_data["key"].toInt(),
+                              context->saved_data["probability"].toDouble());
+    at::Tensor gradient = at::bmm(dy, v.transpose(1, 2));
+    const at::Tensor dropped =
+        as_operator("scalemark::dropped_softmax_backward", {weights, gradient}, [&] {
+          return weights.scalar_type() == at::kFloat
+                     ? dropped_again<float>(weights, gradient, factors, scale_of(q))
+                     : dropped_again<c10::BFloat16>(weights, gradient, factors, scale_of(q));
+        });
+    return {at::bmm(gradient, k),
+            at::bmm(gradient.transpose(1, 2), q),
+            at::bmm(dropped.transpose(1, 2), dy),
+            {},
+            {},
+            {}};
+  }
+
+ private:
+  static float scale_of(const at::Tensor& q) {
+    return 1 / std::sqrt(static_cast<float>(q.size(2)));
+  }
+};
+
+}  // namespace
+
 bool suits_attention(const AttentionInputs& inputs, double dropout_probability) {
-  return inputs.queries.is_cpu() && dropout_probability > 0 &&
+  return suits_loops(inputs.queries) && dropout_probability > 0 &&
          inputs.keys.size(1) == inputs.queries.size(1);
 }
 
 at::Tensor attention_with_dropout(const AttentionInputs& inputs, double dropout_probability) {
-  const at::Tensor &queries = inputs.queries, q = without_heads(queries);
-  const at::Tensor keys = without_heads(inputs.keys).transpose(1, 2);
-  const double scale = 1 / std::sqrt(static_cast<double>(queries.size(3)));
   const at::Tensor hidden = hidden_from(inputs);
-  const at::Tensor scores =
-      hidden.defined() ? at::baddbmm(hidden, q, keys, 1, scale) : at::bmm(q, keys).mul_(scale);
-  const at::Tensor weights = dropout(at::softmax(scores, -1), dropout_probability);
-  return at::bmm(weights, without_heads(inputs.values)).view(queries.sizes());
+  return AttentionWithDropout::apply(without_heads(inputs.queries), without_heads(inputs.keys),
+                                     without_heads(inputs.values),
+                                     hidden.defined() ? std::optional(hidden) : std::nullopt,
+                                     draw_dropout_key(), dropout_probability)
+      .view(inputs.queries.sizes());
 }
 
 /// A head at a position: `half` pairs (x[i], x[i + half]), of which pair i is rotated by an angle
@@ -81,9 +262,6 @@ SCALEMARK_VECTOR_LOOP void rotate_head(const RotatedHead<float>& head) { rotated
 SCALEMARK_VECTOR_LOOP void rotate_head(const RotatedHead<c10::BFloat16>& head) { rotated(head); }
 
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 constexpr std::size_t kParts = 3;  ///< queries, keys and values
 

@@ -67,6 +67,19 @@ template <typename T, bool relu>
   }
 }
 
+/// Writes the factors of the elements of the blocks [begin, end).
+SCALEMARK_VECTOR_LOOP void write_factors(float* out, std::int64_t begin, std::int64_t end,
+                                         DropMask mask) {
+  for (std::int64_t block = begin; block < end; ++block, out += kBlock) {
+    const auto counter = static_cast<std::uint32_t>(block * (kBlock / 2));
+    for (std::uint32_t j = 0; j < kBlock / 2; ++j) {
+      const std::uint32_t draws = hash(counter + j, mask);
+      out[j] = (draws & 0xffff) < mask.threshold ? 0.f : mask.scale;
+      out[kBlock / 2 + j] = draws >> 16 < mask.threshold ? 0.f : mask.scale;
+    }
+  }
+}
+
 #define SCALEMARK_DROP(name, type, relu)                                                           \
   SCALEMARK_VECTOR_LOOP void name(const type* in, type* out, std::int64_t begin, std::int64_t end, \
                                   std::int64_t n, DropMask mask) {                                 \
@@ -135,24 +148,36 @@ class ReluDropout : public torch::autograd::Function<ReluDropout> {
   }
 };
 
-std::int64_t draw_key() {
+}  // namespace
+
+std::int64_t draw_dropout_key() {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard lock(generator.mutex());
   return static_cast<std::int64_t>(
       at::check_generator<at::CPUGeneratorImpl>(generator)->random64());
 }
 
-}  // namespace
+DropFactors::DropFactors(std::int64_t key, double probability)
+    : key_(key), probability_(probability) {}
+
+const float* DropFactors::of(std::int64_t first, std::int64_t count,
+                             std::vector<float>& buffer) const {
+  const std::int64_t begin = first / kBlock, end = divided_up(first + count, kBlock);
+  buffer.resize(static_cast<std::size_t>((end - begin) * kBlock));
+  write_factors(buffer.data(), begin, end,
+                make_drop_mask(static_cast<std::uint64_t>(key_), probability_));
+  return buffer.data() + (first - begin * kBlock);
+}
 
 at::Tensor dropout(const at::Tensor& x, double probability) {
   if (probability == 0) return x;
-  return suits_loops(x) ? Dropout::apply(x, draw_key(), probability)
+  return suits_loops(x) ? Dropout::apply(x, draw_dropout_key(), probability)
                         : at::dropout(x, probability, true);
 }
 
 at::Tensor relu_dropout(const at::Tensor& x, double probability) {
   if (probability == 0) return at::relu(x);
-  return suits_loops(x) ? ReluDropout::apply(x, draw_key(), probability)
+  return suits_loops(x) ? ReluDropout::apply(x, draw_dropout_key(), probability)
                         : at::dropout(at::relu(x), probability, true);
 }
 

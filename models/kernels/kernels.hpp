@@ -4,7 +4,9 @@
 
 #include <torch/torch.h>
 
+#include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "models/operator_set.hpp"
 #include "models/parameter_gate.hpp"
@@ -240,12 +242,29 @@ at::Tensor dropout(const at::Tensor& x, double probability);
 /// Returns dropout(relu(x)), in one pass in each direction.
 at::Tensor relu_dropout(const at::Tensor& x, double probability);
 
-/// Returns true on the CPU with dropout, where LibTorch has no fused attention and draws slowly.
-/// Without dropout, and on CUDA, LibTorch has fused kernels.
+/// Draws the key of a call of dropout().
+std::int64_t draw_dropout_key();
+
+/// What a call of dropout() multiplies elements by, which is how its gradient is made too.
+class DropFactors {
+ public:
+  DropFactors(std::int64_t key, double probability);
+  /// Returns 0 or 1 / (1 - probability) for each of `count` elements from `first` on, in `buffer`.
+  const float* of(std::int64_t first, std::int64_t count, std::vector<float>& buffer) const;
+
+ private:
+  std::int64_t key_;
+  double probability_;
+};
+
+/// Returns true for fp32 and bf16 on the CPU with dropout, where LibTorch has no fused attention
+/// and draws slowly. Without dropout, and on CUDA, LibTorch has fused kernels. A mask has no
+/// gradient.
 bool suits_attention(const AttentionInputs& inputs, double dropout_probability);
 
 /// Returns softmax(q k^T / sqrt(depth)) v for each head, with dropout on the weights, in the shape
-/// of the queries.
+/// of the queries. Of its [batch, heads, length, length] values it keeps one set, the weights
+/// before dropout, of which the backward pass makes the others again.
 at::Tensor attention_with_dropout(const AttentionInputs& inputs, double dropout_probability);
 
 /// Returns true in training in bf16 on the CPU, without dropout and mask, of a sequence with itself

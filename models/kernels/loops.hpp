@@ -59,6 +59,33 @@ SCALEMARK_INLINE float exp_below_zero(float x) {
   return p * std::bit_cast<float>(exponent);
 }
 
+inline constexpr std::int64_t kLanesOfARow = 32;
+
+/// Joins `start` and term(i) for i below `count`, in lanes, so that the result does not depend on
+/// the width of the processor's vectors.
+template <typename Join, typename Term>
+SCALEMARK_INLINE float joined_in_lanes(std::int64_t count, float start, const Join& join,
+                                       const Term& term) {
+  float lane[kLanesOfARow];
+  for (float& of_lane : lane) of_lane = start;
+  std::int64_t i = 0;
+  for (; i + kLanesOfARow <= count; i += kLanesOfARow) {
+    SCALEMARK_INDEPENDENT
+    for (std::int64_t k = 0; k < kLanesOfARow; ++k) lane[k] = join(lane[k], term(i + k));
+  }
+  for (std::int64_t k = 0; i < count; ++i, ++k) lane[k] = join(lane[k], term(i));
+  float joined = start;
+  for (const float of_lane : lane) joined = join(joined, of_lane);
+  return joined;
+}
+
+/// Returns the sum of term(i) for i below `count`.
+template <typename Term>
+SCALEMARK_INLINE float lane_sum(std::int64_t count, const Term& term) {
+  return joined_in_lanes(
+      count, 0, [](float a, float b) { return a + b; }, term);
+}
+
 /// Copies `count` values to panels of so many values, `panel` apart.
 template <std::int64_t width>
 SCALEMARK_INLINE void to_panels(const float* from, std::int64_t count, float* to,

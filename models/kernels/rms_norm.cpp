@@ -33,24 +33,6 @@ void rms_backward(const NormRow<c10::BFloat16>& row);
 
 namespace {
 
-constexpr std::int64_t kLanesOfARow = 32;
-
-/// Returns the sum of term(i) for i below `count`, in lanes, so that it does not depend on the
-/// width of the processor's vectors.
-template <typename Term>
-SCALEMARK_INLINE float lane_sum(std::int64_t count, const Term& term) {
-  float lane[kLanesOfARow] = {};
-  std::int64_t i = 0;
-  for (; i + kLanesOfARow <= count; i += kLanesOfARow) {
-    SCALEMARK_INDEPENDENT
-    for (std::int64_t k = 0; k < kLanesOfARow; ++k) lane[k] += term(i + k);
-  }
-  for (std::int64_t k = 0; i < count; ++i, ++k) lane[k] += term(i);
-  float sum = 0;
-  for (const float of_lane : lane) sum += of_lane;
-  return sum;
-}
-
 template <typename T>
 SCALEMARK_INLINE float forward_of(const NormRow<T>& row) {
   const T* const x = row.x;

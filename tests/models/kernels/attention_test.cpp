@@ -1,5 +1,6 @@
-// Attention whose gradient is made of whole products: as near to float64 as LibTorch's own in the
-// same type.
+// Attention with dropout: its values and gradients are those of float64 with the same elements
+// dropped. Attention whose gradient is made of whole products: as near to float64 as LibTorch's own
+// in the same type.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -53,6 +54,83 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ByProducts,
                                            Case{"open", 4, 4, 33, false},
                                            Case{"grouped", 6, 2, 17, true},
                                            Case{"of_one_key", 4, 1, 70, true}),
+                         [](const auto& info) { return info.param.name; });
+
+/// Attention in float64 whose probabilities are multiplied by `factors`.
+at::Tensor exact_attention(const AttentionInputs& inputs, const at::Tensor& factors) {
+  at::Tensor scores = at::matmul(inputs.queries, inputs.keys.transpose(2, 3)) /
+                      std::sqrt(static_cast<double>(inputs.queries.size(3)));
+  if (inputs.causal)
+    scores = scores + at::full({scores.size(2), scores.size(3)}, -INFINITY, at::kDouble).triu_(1);
+  if (inputs.mask.defined()) scores = scores + inputs.mask.to(at::kDouble);
+  return at::matmul(at::softmax(scores, -1) * factors, inputs.values);
+}
+
+/// What dropout of these sizes multiplies by, with the key that the next call draws.
+at::Tensor next_factors(at::IntArrayRef sizes, double probability) {
+  const std::int64_t count = c10::multiply_integers(sizes);
+  std::vector<float> buffer;
+  const float* const factors = DropFactors(draw_dropout_key(), probability).of(0, count, buffer);
+  return at::tensor(at::ArrayRef<float>(factors, static_cast<std::size_t>(count)))
+      .view(sizes)
+      .to(at::kDouble);
+}
+
+struct Dropped {
+  const char* name;
+  std::int64_t targets, sources;  ///< lengths
+  bool causal, masked;
+};
+
+class WithDropout : public ::testing::TestWithParam<Dropped> {};
+
+TEST_P(WithDropout, DropsTheSameElementsBothWays) {
+  const Dropped& one = GetParam();
+  constexpr std::int64_t kBatch = 3, kHeads = 2, kDepth = 20;
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    torch::manual_seed(1);
+    const auto random = [&](std::int64_t length) {
+      return at::randn({kBatch, kHeads, length, kDepth}).to(type);
+    };
+    const std::array inputs{random(one.targets), random(one.sources), random(one.sources)};
+    const at::Tensor upstream = random(one.targets);
+    at::Tensor mask;
+    if (one.masked) {  // one source that all may see, and others by chance
+      mask = at::where(at::rand({kBatch, 1, 1, one.sources}) < 0.5, -INFINITY, 0.).to(type);
+      mask.select(3, 2).fill_(0);
+    }
+    const auto result = [&](at::ScalarType computed, const auto& attention) {
+      torch::manual_seed(2);
+      std::array<at::Tensor, 3> leaves;
+      for (std::size_t i = 0; i < leaves.size(); ++i)
+        leaves[i] = inputs[i].to(computed).set_requires_grad(true);
+      const at::Tensor y =
+          attention(AttentionInputs{leaves[0], leaves[1], leaves[2], one.causal, mask});
+      y.backward(upstream.to(computed));
+      std::vector<at::Tensor> found{y.detach()};
+      for (const at::Tensor& leaf : leaves) found.push_back(leaf.grad());
+      return found;
+    };
+    const auto exact = result(at::kDouble, [&](const AttentionInputs& all) {
+      return exact_attention(all, next_factors({kBatch, kHeads, one.targets, one.sources}, 0.25));
+    });
+    const auto found = result(type, [](const AttentionInputs& all) {
+      EXPECT_TRUE(suits_attention(all, 0.25));
+      return own_operators()->attention(all, 0.25);
+    });
+    for (std::size_t i = 0; i < exact.size(); ++i) {
+      EXPECT_EQ(found[i].scalar_type(), type);
+      const double error = (found[i].to(at::kDouble) - exact[i]).norm().item<double>();
+      EXPECT_LT(error, (type == at::kFloat ? 1e-6 : 2e-2) * exact[i].norm().item<double>()) << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, WithDropout,
+                         ::testing::Values(Dropped{"open", 70, 70, false, false},
+                                           Dropped{"causal", 33, 33, true, false},
+                                           Dropped{"masked", 40, 40, false, true},
+                                           Dropped{"of_other_lengths", 5, 129, false, true}),
                          [](const auto& info) { return info.param.name; });
 
 TEST(ByProducts, AreOfShortSequencesWithoutDropoutOrMask) {

@@ -112,7 +112,7 @@ std::vector<Kernel> kernels() {
 #endif
   return {
       {"adam", "scalemark::adam", use_adam},
-      {"attention", "scalemark::dropout", use_attention},
+      {"attention", "scalemark::dropped_softmax", use_attention},
       {"attention", "scalemark::attention_backward", use_attention_by_products},
       {"batch_norm", "scalemark::batch_norm", use_batch_norm},
       {"convolution", "scalemark::conv2d_weight_gradient", use_convolution_in_training,
