@@ -64,6 +64,31 @@ bool stays_fp32(const Bucket& bucket, const FlatLayout& layout) {
           !layout.computed_with[static_cast<std::size_t>(bucket.whole.slices.front().parameter)]);
 }
 
+void allocate_weights(Bucket& bucket, const at::Device& device, const FlatLayout& layout) {
+  const auto fp32 = at::TensorOptions().dtype(at::kFloat).device(device);
+  const Division& division = layout.division;
+  const bool shadowed = !stays_fp32(bucket, layout);
+  WholeBucket& whole = bucket.whole;
+  whole.weights = at::zeros({whole.count}, shadowed ? fp32.dtype(layout.shadow_dtype) : fp32);
+  const at::Tensor computed =
+      division.frees_weights()
+          ? at::zeros({bucket.count}, whole.weights.options())
+          : whole.weights.narrow(0, bucket.count * division.rank, bucket.count);
+  bucket.weights = shadowed ? at::zeros({bucket.count}, fp32) : computed;
+  if (shadowed) bucket.shadow = computed;
+}
+
+/// Of a bucket that has weights.
+void allocate_others(Bucket& bucket, const FlatLayout& layout) {
+  WholeBucket& whole = bucket.whole;
+  const auto zeros = [&](std::int64_t count) {
+    return at::zeros({count}, bucket.weights.options());
+  };
+  whole.gradients = zeros(whole.count);
+  bucket.gradients = layout.division.divides() ? zeros(bucket.count) : whole.gradients;
+  for (int i = 0; i < layout.states; ++i) bucket.state.push_back(zeros(bucket.count));
+}
+
 }  // namespace
 
 void hold_memory(const at::Tensor& tensor, bool hold) {
@@ -72,24 +97,6 @@ void hold_memory(const at::Tensor& tensor, bool hold) {
   if (storage.nbytes() == bytes) return;
   storage.set_data_ptr_noswap(c10::GetAllocator(tensor.device().type())->allocate(bytes));
   storage.set_nbytes(bytes);
-}
-
-void allocate(Bucket& bucket, const at::Device& device, const FlatLayout& layout) {
-  const auto fp32 = at::TensorOptions().dtype(at::kFloat).device(device);
-  const Division& division = layout.division;
-  const bool shadowed = !stays_fp32(bucket, layout);
-  WholeBucket& whole = bucket.whole;
-  const auto own_block = [&](const at::Tensor& flat) {
-    return flat.narrow(0, bucket.count * division.rank, bucket.count);
-  };
-  whole.weights = at::zeros({whole.count}, shadowed ? fp32.dtype(layout.shadow_dtype) : fp32);
-  at::Tensor computed = own_block(whole.weights);
-  if (division.frees_weights()) computed = at::zeros({bucket.count}, whole.weights.options());
-  whole.gradients = at::zeros({whole.count}, fp32);
-  bucket.gradients = division.divides() ? at::zeros({bucket.count}, fp32) : whole.gradients;
-  bucket.weights = shadowed ? at::zeros({bucket.count}, fp32) : computed;
-  if (shadowed) bucket.shadow = computed;
-  for (int i = 0; i < layout.states; ++i) bucket.state.push_back(at::zeros({bucket.count}, fp32));
 }
 
 std::vector<Bucket> make_buckets(const std::vector<at::Tensor>& leaves,
@@ -141,8 +148,12 @@ FlatParameters::FlatParameters(Model& model, const std::vector<int>& order,
   const std::vector<at::Tensor> leaves = model.parameters();
   buckets_ = make_buckets(leaves, order, layout);
   for (Bucket& bucket : buckets_) {  // one after the other: each frees what its leaves held
-    allocate(bucket, leaves.front().device(), layout);
+    allocate_weights(bucket, leaves.front().device(), layout);
     fill(bucket, leaves);
+  }
+  for (Bucket& bucket : buckets_) {  // out of what all leaves held
+    allocate_others(bucket, layout);
+    take_gradients(bucket, leaves);
   }
   for (const EmbeddingTable& table : layout.tables)
     arrival_->add_table(slice_of(leaves[static_cast<std::size_t>(table.parameter)]), table);
@@ -158,7 +169,7 @@ void FlatParameters::fill(Bucket& bucket, const std::vector<at::Tensor>& leaves)
   const bool computes_in_fp32 = whole.weights.scalar_type() == at::kFloat;
   const bool apart = division_.divides() && !(computes_in_fp32 && !division_.frees_weights());
   const at::Tensor flat = !apart ? (computes_in_fp32 ? whole.weights : bucket.weights)
-                                 : at::zeros({whole.count}, whole.gradients.options());
+                                 : at::zeros({whole.count}, bucket.weights.options());
   for (const Slice& slice : whole.slices) {
     const at::Tensor leaf = leaf_of(slice);
     view_of(flat, slice, leaf).copy_(leaf.detach());
@@ -169,25 +180,34 @@ void FlatParameters::fill(Bucket& bucket, const std::vector<at::Tensor>& leaves)
   for (const Slice& slice : whole.slices) bind(slice, leaf_of(slice), read);
   if (apart && !computes_in_fp32) hold_memory(flat, false);  // nobody reads those leaves
   if (division_.frees_weights()) hold_memory(whole.weights, false);
-  if (division_.frees_gradients()) hold_memory(whole.gradients, false);
 }
 
 /// Makes the leaf a view of its slice of `flat`, fp32.
 void FlatParameters::bind(const Slice& slice, at::Tensor leaf, const at::Tensor& flat) {
   const int index = static_cast<int>(slices_.size());
   const WholeBucket& whole = buckets_[static_cast<std::size_t>(slice.bucket)].whole;
-  const at::Tensor gradient = view_of(whole.gradients, slice, leaf);
   slice_of_[leaf.unsafeGetTensorImpl()] = index;
   leaf.set_data(view_of(flat, slice, leaf));
   slices_.push_back(slice);
   leaves_.push_back(leaf);
-  arrival_->add_slice(slice.bucket, gradient);
-  arrival_->take_from(leaf, index);
   shadows_.emplace_back();
   if (whole.weights.scalar_type() == at::kFloat) return;
   shadows_.back() = view_of(whole.weights, slice, leaf);
   shadows_.back().set_requires_grad(true);
-  arrival_->take_from(shadows_.back(), index);
+}
+
+/// Makes the gradients of its leaves arrive in the bucket.
+void FlatParameters::take_gradients(const Bucket& bucket, const std::vector<at::Tensor>& leaves) {
+  const at::Tensor& gradients = bucket.whole.gradients;
+  for (const Slice& slice : bucket.whole.slices) {
+    const at::Tensor& leaf = leaves[static_cast<std::size_t>(slice.parameter)];
+    const int index = slice_of(leaf);
+    arrival_->add_slice(slice.bucket, view_of(gradients, slice, leaf));
+    arrival_->take_from(leaf, index);
+    const at::Tensor& shadow = shadows_[static_cast<std::size_t>(index)];
+    if (shadow.defined()) arrival_->take_from(shadow, index);
+  }
+  if (division_.frees_gradients()) hold_memory(gradients, false);
 }
 
 std::vector<Buffer> FlatParameters::gradient_buffers() const {

@@ -92,9 +92,6 @@ std::vector<Bucket> make_buckets(const std::vector<at::Tensor>& leaves,
 /// their place.
 void hold_memory(const at::Tensor& tensor, bool hold);
 
-/// Allocates the tensors of a bucket and fills them with zeros.
-void allocate(Bucket& bucket, const at::Device& device, const FlatLayout& layout);
-
 /// Sums a value over the ranks that hold parts of every bucket.
 using SumOverShards = std::function<at::Tensor(const at::Tensor&)>;
 
@@ -171,8 +168,9 @@ class FlatParameters : public ParameterGate {
   void put_rows(const at::Tensor& leaf, const at::Tensor& indices, const at::Tensor& rows) override;
 
  private:
-  void bind(const Slice& slice, at::Tensor leaf, const at::Tensor& flat);
   void fill(Bucket& bucket, const std::vector<at::Tensor>& leaves);
+  void bind(const Slice& slice, at::Tensor leaf, const at::Tensor& flat);
+  void take_gradients(const Bucket& bucket, const std::vector<at::Tensor>& leaves);
   bool places_gradient_of(const at::Tensor& leaf) const {
     return leaf.is_cpu() && operators_.places_gradients();
   }
