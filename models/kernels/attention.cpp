@@ -83,9 +83,8 @@ SCALEMARK_INLINE void probabilities_of(const ProbabilityRow<T>& row) {
   const float inverse = 1 / sum;
   SCALEMARK_INDEPENDENT
   for (std::int64_t i = 0; i < row.count; ++i) {
-    const float probability = exponentials[i] * inverse;
-    store(scores[i], probability);
-    store(dropped[i], probability * factors[i]);
+    store(scores[i], exponentials[i] * inverse);
+    store(dropped[i], load(scores[i]) * factors[i]);  // as the backward pass makes it again
   }
 }
 
