@@ -20,12 +20,6 @@ using torch::autograd::variable_list;
 /// halves the others.
 constexpr std::int64_t kBlock = 64;
 
-struct DropMask {
-  std::uint32_t key0, key1;
-  std::uint32_t threshold;  ///< of 65536: below it an element is dropped
-  float scale;
-};
-
 DropMask make_drop_mask(std::uint64_t key, double probability) {
   const auto threshold = static_cast<std::uint32_t>(std::lround(probability * 65536));
   return {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32), threshold,
@@ -158,14 +152,13 @@ std::int64_t draw_dropout_key() {
 }
 
 DropFactors::DropFactors(std::int64_t key, double probability)
-    : key_(key), probability_(probability) {}
+    : mask_(make_drop_mask(static_cast<std::uint64_t>(key), probability)) {}
 
 const float* DropFactors::of(std::int64_t first, std::int64_t count,
                              std::vector<float>& buffer) const {
   const std::int64_t begin = first / kBlock, end = divided_up(first + count, kBlock);
   buffer.resize(static_cast<std::size_t>((end - begin) * kBlock));
-  write_factors(buffer.data(), begin, end,
-                make_drop_mask(static_cast<std::uint64_t>(key_), probability_));
+  write_factors(buffer.data(), begin, end, mask_);
   return buffer.data() + (first - begin * kBlock);
 }
 

@@ -245,6 +245,13 @@ at::Tensor relu_dropout(const at::Tensor& x, double probability);
 /// Draws the key of a call of dropout().
 std::int64_t draw_dropout_key();
 
+/// Says which elements a call of dropout() drops, and what it multiplies the others by.
+struct DropMask {
+  std::uint32_t key0, key1;
+  std::uint32_t threshold;  ///< of 65536: below it an element is dropped
+  float scale;
+};
+
 /// What a call of dropout() multiplies elements by, which is how its gradient is made too.
 class DropFactors {
  public:
@@ -253,8 +260,7 @@ class DropFactors {
   const float* of(std::int64_t first, std::int64_t count, std::vector<float>& buffer) const;
 
  private:
-  std::int64_t key_;
-  double probability_;
+  DropMask mask_;
 };
 
 /// Returns true for fp32 and bf16 on the CPU with dropout, where LibTorch has no fused attention

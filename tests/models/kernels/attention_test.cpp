@@ -15,6 +15,21 @@ struct Case {
   bool causal;
 };
 
+/// The result of attention on these inputs, converted to a type, and the gradients of the inputs.
+template <typename Attention>
+std::vector<at::Tensor> values_and_gradients(const std::array<at::Tensor, 3>& inputs,
+                                             const at::Tensor& upstream, at::ScalarType type,
+                                             const Attention& attention) {
+  std::array<at::Tensor, 3> leaves;
+  for (std::size_t i = 0; i < leaves.size(); ++i)
+    leaves[i] = inputs[i].to(type).set_requires_grad(true);
+  const at::Tensor y = attention(AttentionInputs{leaves[0], leaves[1], leaves[2]});
+  y.backward(upstream.to(type));
+  std::vector<at::Tensor> found{y.detach()};
+  for (const at::Tensor& leaf : leaves) found.push_back(leaf.grad());
+  return found;
+}
+
 class ByProducts : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ByProducts, IsAsNearToFloat64AsLibTorch) {
@@ -26,15 +41,10 @@ TEST_P(ByProducts, IsAsNearToFloat64AsLibTorch) {
   const std::array inputs{random(one.heads), random(one.key_heads), random(one.key_heads)};
   const at::Tensor upstream = random(one.heads);
   const auto result = [&](const OperatorSet& operators, at::ScalarType type) {
-    std::array<at::Tensor, 3> leaves;
-    for (std::size_t i = 0; i < leaves.size(); ++i)
-      leaves[i] = inputs[i].to(type).set_requires_grad(true);
-    const AttentionInputs all{leaves[0], leaves[1], leaves[2], one.causal};
-    const at::Tensor y = operators.attention(all, 0);
-    y.backward(upstream.to(type));
-    std::vector<at::Tensor> found{y.detach()};
-    for (const at::Tensor& leaf : leaves) found.push_back(leaf.grad());
-    return found;
+    return values_and_gradients(inputs, upstream, type, [&](AttentionInputs all) {
+      all.causal = one.causal;
+      return operators.attention(all, 0);
+    });
   };
   ASSERT_TRUE(suits_attention_by_products({inputs[0], inputs[1], inputs[2], one.causal}, 0));
   const auto exact = result(torch_operators(), at::kDouble);
@@ -101,15 +111,11 @@ TEST_P(WithDropout, DropsTheSameElementsBothWays) {
     }
     const auto result = [&](at::ScalarType computed, const auto& attention) {
       torch::manual_seed(2);
-      std::array<at::Tensor, 3> leaves;
-      for (std::size_t i = 0; i < leaves.size(); ++i)
-        leaves[i] = inputs[i].to(computed).set_requires_grad(true);
-      const at::Tensor y =
-          attention(AttentionInputs{leaves[0], leaves[1], leaves[2], one.causal, mask});
-      y.backward(upstream.to(computed));
-      std::vector<at::Tensor> found{y.detach()};
-      for (const at::Tensor& leaf : leaves) found.push_back(leaf.grad());
-      return found;
+      return values_and_gradients(inputs, upstream, computed, [&](AttentionInputs all) {
+        all.causal = one.causal;
+        all.mask = mask;
+        return attention(all);
+      });
     };
     const auto exact = result(at::kDouble, [&](const AttentionInputs& all) {
       return exact_attention(all, next_factors({kBatch, kHeads, one.targets, one.sources}, 0.25));
