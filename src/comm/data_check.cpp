@@ -3,9 +3,11 @@
 // dtype at every hop.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
+#include <optional>
+#include <vector>
 
 #include "comm/gradient_reducer.hpp"
 #include "comm/half.hpp"
@@ -14,7 +16,9 @@
 namespace scalemark {
 namespace {
 
-constexpr std::size_t period = 7 * 11;
+/// Values repeat themselves after so many elements. They are written and compared in blocks of
+/// whole periods, at the speed of memory.
+constexpr std::size_t kValues = 7 * 11, kValuesOfABlock = 128 * kValues;
 
 /// Returns what rank `rank` contributes to element `i`. Every rank contributes -3..3 such that any
 /// run of consecutive ranks sums to at most 6, whatever their number; rank 0 adds 0..10, so that no
@@ -27,9 +31,9 @@ int contribution(int rank, std::size_t i, DataType type) {
   return rank == 0 ? varied + static_cast<int>(i % 11) : varied;
 }
 
-std::array<int, period> closed_form(int ranks, DataType type) {
-  std::array<int, period> sums{};
-  for (std::size_t i = 0; i < period; ++i)
+std::array<int, kValues> closed_form(int ranks, DataType type) {
+  std::array<int, kValues> sums{};
+  for (std::size_t i = 0; i < kValues; ++i)
     for (int rank = 0; rank < ranks; ++rank) sums[i] += contribution(rank, i, type);
   return sums;
 }
@@ -80,41 +84,50 @@ void with_elements(const Buffer& buffer, F f) {
   }
 }
 
+/// Calls `f(block, first, count)` for each block of n elements that begin with value(0).
+template <typename T, typename Value, typename F>
+void for_each_block(std::size_t n, const Value& value, F f) {
+  std::vector<T> block(std::min(n, kValuesOfABlock));
+  for (std::size_t i = 0; i < block.size(); ++i)
+    block[i] = i < kValues ? stored<T>(value(i)) : block[i - kValues];
+  for (std::size_t first = 0; first < n; first += kValuesOfABlock)
+    f(block.data(), first, std::min(kValuesOfABlock, n - first));
+}
+
 void fill(const Buffer& buffer, int rank) {
   with_elements(buffer, [&](auto* elements) {
     using T = std::remove_pointer_t<decltype(elements)>;
-    for (std::size_t i = 0; i < buffer.count; ++i)
-      elements[i] = stored<T>(contribution(rank, i, buffer.type));
+    for_each_block<T>(
+        buffer.count, [&](std::size_t i) { return contribution(rank, i, buffer.type); },
+        [&](const T* block, std::size_t first, std::size_t count) {
+          std::copy_n(block, count, elements + first);
+        });
   });
 }
 
-void compare_block(const Buffer& block, int from, int rank) {
-  with_elements(block, [&](auto* elements) {
+/// Throws where an element is not value(i); `what` says where the elements come from.
+template <typename Value>
+void expect_values(const Buffer& buffer, const std::string& what, const Value& value) {
+  with_elements(buffer, [&](auto* elements) {
     using T = std::remove_pointer_t<decltype(elements)>;
-    for (std::size_t i = 0; i < block.count; ++i) {
-      const T right = stored<T>(contribution(from, i, block.type));
-      if (shown(elements[i]) == shown(right)) continue;
-      throw CommError(fmt::format(
-          "data check: the allgather is wrong on rank {}: block of rank {} ({} {} elements), "
-          "element {}: expected {:g}, found {:g}",
-          rank, from, block.count, to_string(block.type), i, shown(right), shown(elements[i])));
-    }
+    for_each_block<T>(
+        buffer.count, value, [&](const T* block, std::size_t first, std::size_t count) {
+          if (std::memcmp(block, elements + first, count * sizeof(T)) == 0) return;
+          for (std::size_t i = 0; i < count; ++i) {
+            const double right = shown(block[i]), found = shown(elements[first + i]);
+            if (right == found) continue;  // zeros have two signs
+            throw CommError(fmt::format(
+                "data check: the {} ({} {} elements), element {}: expected {:g}, found {:g}", what,
+                buffer.count, to_string(buffer.type), first + i, right, found));
+          }
+        });
   });
 }
 
 /// Compares sums whose first one is element `first` of what was summed.
 void compare(const Buffer& buffer, std::size_t first, const std::string& what, int contributors) {
   const auto expected = closed_form(contributors, buffer.type);
-  with_elements(buffer, [&](auto* elements) {
-    using T = std::remove_pointer_t<decltype(elements)>;
-    for (std::size_t i = 0; i < buffer.count; ++i) {
-      const T right = stored<T>(expected[(first + i) % period]);
-      if (shown(elements[i]) == shown(right)) continue;
-      throw CommError(fmt::format(
-          "data check: the {} ({} {} elements), element {}: expected {:g}, found {:g}", what,
-          buffer.count, to_string(buffer.type), i, shown(right), shown(elements[i])));
-    }
-  });
+  expect_values(buffer, what, [&](std::size_t i) { return expected[(first + i) % kValues]; });
 }
 
 void corrupt_one(const std::vector<Buffer>& buckets) {
@@ -156,7 +169,10 @@ void check_allgather(Communicator& communicator, const Buffer& mine, const Buffe
   auto* data = static_cast<char*>(all.data);
   const int first = rank - rank % communicator.size();
   for (std::size_t from = 0; from < counts.size(); ++from) {
-    compare_block({data, counts[from], all.type}, first + static_cast<int>(from), rank);
+    const int sender = first + static_cast<int>(from);
+    expect_values({data, counts[from], all.type},
+                  fmt::format("allgather is wrong on rank {}: block of rank {}", rank, sender),
+                  [&](std::size_t i) { return contribution(sender, i, all.type); });
     data += counts[from] * size_of(all.type);
   }
 }
