@@ -33,8 +33,8 @@ class Gpt2 : public LanguageModel {
   explicit Gpt2(const ModelOptions& options) : LanguageModel(options) {
     const Gpt2Size& size = size_named(options.name, kGpt2Sizes);
     const auto table = [&](const char* name, std::int64_t rows) {
-      return register_module(
-          name, std::make_shared<Embedding>(gate_holder_, normal_table(rows, size.width)));
+      return register_module(name, std::make_shared<Embedding>(
+                                       gate_holder_, normal_parameter({rows, size.width}, 0.02)));
     };
     words_ = table("word_embedding", vocabulary());
     positions_ = table("position_embedding", kGpt2Positions);

@@ -1,7 +1,9 @@
 // Implements layers with torch's functional operators.
 #include "models/layers.hpp"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
@@ -21,16 +23,44 @@ at::MemoryFormat memory_format(bool channels_last) {
 
 at::Tensor linear_weight(LinearInit init, std::int64_t in, std::int64_t out) {
   if (init == LinearInit::bert) return truncated_normal({out, in});
-  if (init == LinearInit::normal) return new_parameter({out, in}).normal_(0, 0.02);
+  if (init == LinearInit::normal) return normal_parameter({out, in}, 0.02);
   const double bound = init == LinearInit::xavier ? std::sqrt(6. / static_cast<double>(in + out))
                                                   : 1 / std::sqrt(static_cast<double>(in));
-  return new_parameter({out, in}).uniform_(-bound, bound);
+  return uniform_parameter({out, in}, bound);
 }
 
 at::Tensor linear_bias(LinearInit init, std::int64_t in, std::int64_t out) {
   if (init != LinearInit::torch) return new_parameter({out}).zero_();
-  const double bound = 1 / std::sqrt(static_cast<double>(in));
-  return new_parameter({out}).uniform_(-bound, bound);
+  return uniform_parameter({out}, 1 / std::sqrt(static_cast<double>(in)));
+}
+
+/// Mixes a number by SplitMix64 (Steele, Lea and Flood 2014), so that neighbouring numbers give
+/// unrelated seeds.
+std::uint64_t mixed(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+/// The number of elements that share a generator, beside which making it takes no time.
+constexpr std::int64_t kDrawnTogether = 1 << 18;
+
+/// Returns a new parameter, pieces of which are drawn in parallel by draw(piece, generator).
+template <typename Draw>
+at::Tensor drawn(at::IntArrayRef shape, const Draw& draw) {
+  const at::Tensor values = new_parameter(shape);
+  if (values.is_meta()) return values;
+  const auto seed =
+      static_cast<std::uint64_t>(at::empty({1}, at::kLong).random_().item<std::int64_t>());
+  const at::Tensor flat = values.view(-1);
+  const std::int64_t pieces = (flat.numel() + kDrawnTogether - 1) / kDrawnTogether;
+  at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
+    const at::NoGradGuard no_grad;
+    for (std::int64_t piece = begin; piece < end; ++piece)
+      draw(flat.slice(0, piece * kDrawnTogether, (piece + 1) * kDrawnTogether),
+           numbered_generator(seed, piece));
+  });
+  return values;
 }
 
 /// Frees the memory of a parameter whose frozen form is in use.
@@ -111,6 +141,23 @@ at::Tensor new_parameter(at::IntArrayRef shape) {
   return at::empty(shape, shapes_only ? at::kMeta : at::kCPU);
 }
 
+at::Tensor uniform_parameter(at::IntArrayRef shape, double bound) {
+  return drawn(shape, [&](at::Tensor piece, const at::Generator& generator) {
+    piece.uniform_(-bound, bound, generator);
+  });
+}
+
+at::Tensor normal_parameter(at::IntArrayRef shape, double deviation) {
+  return drawn(shape, [&](at::Tensor piece, const at::Generator& generator) {
+    piece.normal_(0, deviation, generator);
+  });
+}
+
+at::Generator numbered_generator(std::uint64_t seed, std::int64_t number) {
+  return at::make_generator<at::CPUGeneratorImpl>(
+      mixed(mixed(seed) + static_cast<std::uint64_t>(number) + 1));
+}
+
 at::Tensor max_pool(const LayerGate& gate, const at::Tensor& x, std::int64_t size,
                     std::int64_t stride, std::int64_t padding) {
   return gate->operators->max_pool(x, {size, stride, padding});
@@ -120,8 +167,10 @@ Conv2d::Conv2d(LayerGate gate, std::int64_t in, std::int64_t out, const ConvOpti
     : gate_(std::move(gate)), options_(options) {
   // The weight is drawn in row-major order: this gives the same values in both memory formats, and
   // the fast path of normal_.
-  at::Tensor weight = new_parameter({out, in, options.kernel->at(0), options.kernel->at(1)});
-  torch::nn::init::kaiming_normal_(weight, 0., torch::kFanOut, torch::kReLU);
+  const std::int64_t height = options.kernel->at(0), width = options.kernel->at(1);
+  // He et al. 2015, for what follows.
+  const at::Tensor weight = normal_parameter(
+      {out, in, height, width}, std::sqrt(2 / static_cast<double>(out * height * width)));
   weight_ = register_parameter("weight", weight.contiguous(memory_format(options.channels_last)));
   if (options.bias) bias_ = register_parameter("bias", new_parameter({out}).zero_());
 }
@@ -255,7 +304,9 @@ at::Tensor truncated_normal(at::IntArrayRef shape) {
   // This applies the inverse of the distribution function to uniform values between its values at
   // two standard deviations.
   const double bound = std::erf(std::sqrt(2.));
-  return new_parameter(shape).uniform_(-bound, bound).erfinv_().mul_(0.02 * std::sqrt(2.));
+  return drawn(shape, [&](at::Tensor piece, const at::Generator& generator) {
+    piece.uniform_(-bound, bound, generator).erfinv_().mul_(0.02 * std::sqrt(2.));
+  });
 }
 
 at::Tensor bias_like(const at::Tensor& bias, const at::Tensor& x) {

@@ -138,9 +138,18 @@ struct LinearOptions {
 /// Returns an fp32 tensor for the values of a new parameter.
 at::Tensor new_parameter(at::IntArrayRef shape);
 
-/// Returns fp32 values of a normal distribution with standard deviation 0.02, truncated at two
-/// standard deviations (Devlin et al. 2018; google-research/bert, create_initializer).
+/// Returns the fp32 values of a new parameter: uniform in +-`bound`, or normal with mean 0 and a
+/// standard deviation. LibTorch's CPU generator decides them; the threads that draw them do not.
+at::Tensor uniform_parameter(at::IntArrayRef shape, double bound);
+at::Tensor normal_parameter(at::IntArrayRef shape, double deviation);
+
+/// Returns a new parameter, normal with standard deviation 0.02 and truncated at two standard
+/// deviations (Devlin et al. 2018; google-research/bert, create_initializer).
 at::Tensor truncated_normal(at::IntArrayRef shape);
+
+/// Returns the generator with a number of those that a seed gives. Neighbouring numbers and seeds
+/// give unrelated values.
+at::Generator numbered_generator(std::uint64_t seed, std::int64_t number);
 
 /// Computes y = x W^T + b with weight [out, in] and, where it has one, bias [out].
 class Linear : public torch::nn::Module, public Freezable {

@@ -60,9 +60,9 @@ class Llama : public LanguageModel {
  public:
   explicit Llama(const ModelOptions& options) : LanguageModel(options) {
     const LlamaSize& size = size_named(options.name, kLlamaSizes);
-    words_ = register_module(
-        "word_embedding",
-        std::make_shared<Embedding>(gate_holder_, normal_table(vocabulary(), size.width)));
+    words_ = register_module("word_embedding",
+                             std::make_shared<Embedding>(
+                                 gate_holder_, normal_parameter({vocabulary(), size.width}, 0.02)));
     for (int i = 0; i < size.layers; ++i)
       layers_.push_back(register_module(
           "layer" + std::to_string(i + 1),

@@ -16,19 +16,6 @@ namespace {
 constexpr std::int64_t kClasses = 10, kCells = 8, kTokens = 64;
 constexpr std::uint64_t kPatternSeed = 2017;
 
-/// Mixes a number by SplitMix64 (Steele, Lea and Flood 2014), so that neighbouring numbers give
-/// unrelated seeds.
-std::uint64_t mixed(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
-
-at::Generator generator_of(std::uint64_t seed, std::int64_t sample) {
-  const std::uint64_t number = static_cast<std::uint64_t>(sample) + 1;
-  return at::make_generator<at::CPUGeneratorImpl>(mixed(mixed(seed) + number));
-}
-
 std::int64_t alphabet(std::int64_t vocabulary) {
   const std::int64_t most = std::clamp<std::int64_t>(vocabulary - 1, 1, kTokens);
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(most)));
@@ -97,7 +84,7 @@ Batch learnable_images(const ModelOptions& options, const SampleRange& samples, 
   const std::int64_t classes = std::min(kClasses, options.num_classes), size = options.image_size;
   std::vector<at::Tensor> labels, noise;
   for (std::int64_t i = 0; i < samples.count; ++i) {
-    at::Generator generator = generator_of(seed, samples.first + i);
+    at::Generator generator = numbered_generator(seed, samples.first + i);
     labels.push_back(at::randint(classes, {}, generator, at::kLong));
     noise.push_back(at::randn({3, size, size}, generator));
   }
@@ -119,7 +106,7 @@ std::vector<at::Tensor> learnable_sequences(const SampleRange& samples, const Le
                                             std::uint64_t seed) {
   std::vector<at::Tensor> sequences;
   for (std::int64_t i = 0; i < samples.count; ++i) {
-    const at::Generator generator = generator_of(seed, samples.first + i);
+    const at::Generator generator = numbered_generator(seed, samples.first + i);
     const std::int64_t length = lengths.draw(longest, generator);
     sequences.push_back(at::randint(1, alphabet(vocabulary) + 1, {length}, generator, at::kLong));
   }

@@ -86,10 +86,4 @@ class LanguageModel : public Model {
   ModelOptions options_;
 };
 
-/// Returns a table of normal values with standard deviation 0.02, as decoder language models are
-/// initialised with: fp32 [rows, width].
-inline at::Tensor normal_table(std::int64_t rows, std::int64_t width) {
-  return new_parameter({rows, width}).normal_(0, 0.02);
-}
-
 }  // namespace scalemark

@@ -68,8 +68,7 @@ class Transformer : public Model {
     embedding_ = register_module(
         "embedding",
         std::make_shared<Embedding>(
-            gate_holder_,
-            new_parameter({options_.vocabulary, size.width}).normal_().mul_(1 / root_width_)));
+            gate_holder_, normal_parameter({options_.vocabulary, size.width}, 1 / root_width_)));
     for (int i = 0; i < size.layers; ++i)
       encoder_.push_back(register_module("encoder" + std::to_string(i + 1),
                                          std::make_shared<EncoderLayer>(gate_holder_, shape)));

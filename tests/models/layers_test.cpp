@@ -76,6 +76,36 @@ TEST(Layers, TruncatedNormalStopsAtTwoDeviations) {
   EXPECT_NEAR(x.mean().item<double>(), 0, 1e-4);
 }
 
+TEST(Parameters, AreDrawnInPiecesThatAreUnlike) {
+  torch::manual_seed(3);
+  const std::int64_t piece = 1 << 18;
+  const at::Tensor uniform = uniform_parameter({4, piece}, 0.5);
+  EXPECT_LE(uniform.abs().max().item<double>(), 0.5);
+  EXPECT_NEAR(uniform.std().item<double>(), 0.5 / std::sqrt(3.), 1e-3);
+  const at::Tensor normal = normal_parameter({4, piece}, 0.02);
+  EXPECT_NEAR(normal.std().item<double>(), 0.02, 1e-4);
+  EXPECT_NEAR(normal.mean().item<double>(), 0, 1e-4);
+  for (const at::Tensor& drawn : {uniform, normal}) {
+    const at::Tensor likeness = at::corrcoef(drawn) - at::eye(4);
+    EXPECT_LT(likeness.abs().max().item<double>(), 0.01);  // 5 deviations of unlike ones
+  }
+  EXPECT_FALSE(at::equal(normal, normal_parameter({4, piece}, 0.02)));
+}
+
+TEST(Parameters, AreTheSameForAnyNumberOfThreads) {
+  const int threads = at::get_num_threads();
+  const auto drawn_by = [](int count) {
+    at::set_num_threads(count);
+    torch::manual_seed(3);
+    return at::cat({uniform_parameter({1'000'003}, 1), normal_parameter({1'000'003}, 1),
+                    truncated_normal({1'000'003})});
+  };
+  const at::Tensor one = drawn_by(1);
+  EXPECT_TRUE(at::equal(one, drawn_by(2)));
+  EXPECT_TRUE(at::equal(one, drawn_by(5)));
+  at::set_num_threads(threads);
+}
+
 TEST(SyntheticBatch, IsDecidedByItsSeed) {
   const auto model = make_model(small_options());
   const Batch a = model->synthetic_batch(4, 7, at::kCPU, at::kFloat);

@@ -206,11 +206,11 @@ class Includes(unittest.TestCase):
             for name in ("models/kernels/a.hpp", "vector_loop.hpp"):
                 found, = self.wrong({path: f'#include "{name}"\n', **files})
                 self.assertRegex(found, f"^{path}:1: {name} is reached through models/operator_set.hpp only")
-        for folder in ("models", "src/train"):  # nor is there a loop over threads elsewhere
+        for folder in ("models", "src/train"):  # nor is there a loop over threads elsewhere, but for drawing weights
             for path in glob.glob(os.path.join(ROOT, folder, "**", "*.[ch]pp"), recursive=True):
                 if "/models/kernels/" not in path:
                     with open(path, encoding="utf-8") as file:
-                        self.assertNotIn("parallel_for(", file.read(), path)
+                        self.assertLessEqual(file.read().count("parallel_for("), path.endswith("models/layers.cpp"), path)
 
     def test_what_older_and_newer_libraries_need(self):
         """fmt 11 has moved join() to a header of its own; cxxopts 2 has no Options::program()."""

@@ -23,7 +23,7 @@ std::vector<at::Tensor> values_and_gradients(const std::array<at::Tensor, 3>& in
   std::array<at::Tensor, 3> leaves;
   for (std::size_t i = 0; i < leaves.size(); ++i)
     leaves[i] = inputs[i].to(type).set_requires_grad(true);
-  const at::Tensor y = attention(AttentionInputs{leaves[0], leaves[1], leaves[2]});
+  const at::Tensor y = attention({leaves[0], leaves[1], leaves[2], false});
   y.backward(upstream.to(type));
   std::vector<at::Tensor> found{y.detach()};
   for (const at::Tensor& leaf : leaves) found.push_back(leaf.grad());
