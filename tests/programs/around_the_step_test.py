@@ -73,7 +73,7 @@ class LargestBatch(ProgramTest):
     def test_a_cgroup_is_a_limit_too(self):
         with little_memory(GIB) as (enter, most_charged):
             self.run_program(SCALEMARK, "run", "--model", "smallnet", "--image_size", "128", "--batch_size", "max",
-                             "--num_batches", "10", "--num_warmup_batches", "0", "--output", "r.json", preexec_fn=enter)
+                             "--num_batches", "2", "--num_warmup_batches", "0", "--output", "r.json", preexec_fn=enter)
             # Not the resident set: pages of libraries that others have read before are not this group's.
             self.assertTrue(GIB / 4 < most_charged() <= GIB)
         record = self.read("r.json")

@@ -100,7 +100,7 @@ class TwoSets(Findings):
         for name, sleep in (("base", "delay:milliseconds=500"), ("new", "delay:rank=1:milliseconds=500")):
             (self.folder / name).mkdir()
             for launch in range(4):
-                self.run_program(*mpirun(2, SCALEMARK, "run", *SMALL, "--num_batches", 6, "--inject", sleep, "--output",
+                self.run_program(*mpirun(2, SCALEMARK, "run", *SMALL, "--num_batches", 4, "--inject", sleep, "--output",
                                          f"{name}/{launch}.json"))
         for words, code in ((["compare"], 0), (["gate"], None)):
             process = self.start(SCALEMARK, *words, "base", "new", "--varied", "inject", "--output", "both.json")

@@ -60,7 +60,7 @@ class DisksTest(ProgramTest):
         for alternate in ("steps", "launches"):
             with self.subTest(alternate=alternate):
                 self.goes_on(["gate", "plan.json", "--base", SCALEMARK, "--new", SCALEMARK, "--output", self.disk / alternate,
-                              "--pairs", "8", "--delta", "50", "--point_delta", "90", "--alternate", alternate],
+                              "--pairs", "5", "--alpha", "0.2", "--delta", "50", "--point_delta", "90", "--alternate", alternate],
                              [self.disk / alternate / side / "journal.jsonl" for side in ("base", "new")])
 
     def test_instances(self):

@@ -160,8 +160,10 @@ class Sharded(ProgramTest):
         return pid
 
     def test_a_stopped_rank_is_named_and_a_killed_one_ends_the_job(self):
-        for ranks, *words in ((2, "optimizer"), (2, "parameters"), (4, "parameters", "--shard_ranks", "2")):
-            for sent, code in ((signal.SIGSTOP, 5), (signal.SIGKILL, 128 + signal.SIGKILL)):
+        stopped, killed = (signal.SIGSTOP, 5), (signal.SIGKILL, 128 + signal.SIGKILL)
+        for faults, ranks, *words in (((stopped,), 2, "optimizer"), ((killed,), 2, "parameters"),
+                                      ((stopped, killed), 4, "parameters", "--shard_ranks", "2")):
+            for sent, code in faults:
                 with self.subTest(words=words, signal=sent.name):
                     process = self.start(*mpirun(ranks, SCALEMARK, "run", *LLAMA, "--num_batches", "1000000", "--display_every", "100",
                                                  "--shard", *words, "--timeout", "4"))

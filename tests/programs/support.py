@@ -178,17 +178,24 @@ class ProgramTest(unittest.TestCase):
         self.fail(f"the output ended before {text!r}")
 
 
+def cpu_seconds():
+    """Of this process and those that it has waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
 class Result(unittest.TextTestResult):
     passed = 0
 
     def startTest(self, test):
         super().startTest(test)
-        self.begin = time.monotonic()
+        self.begin = time.monotonic(), cpu_seconds()
 
     def addSuccess(self, test):
         super().addSuccess(test)
         self.passed += 1
-        self.stream.writeln(f"  {time.monotonic() - self.begin:.1f} s")
+        began, cpu = self.begin
+        self.stream.writeln(f"  {time.monotonic() - began:.1f} s, {cpu_seconds() - cpu:.1f} of a CPU")
 
 
 def run_suite():

@@ -258,8 +258,8 @@ class Launched(ProgramTest):
                 run = self.read(repeat["path"])
                 self.assertEqual((run["precision"], run["world_size"]), (precision, 2))
         self.assertIn("bf16 over fp32", out)
-        out, err = self.run_program(*words, "--num_batches", "6", "--json")  # another plan in the same folder
-        self.assertEqual([len(curve["points"][1]["repeats"]) for curve in json.loads(out)], [4, 4])
+        out, err = self.run_program(*words, "--repeats", "1", "--num_batches", "6", "--json")  # another plan in the same folder
+        self.assertEqual([len(curve["points"][1]["repeats"]) for curve in json.loads(out)], [2, 2])
         self.assertTrue(all(curve["config"]["num_batches"]["value"] == 6 for curve in json.loads(out)))
 
     def test_a_dry_run_prints_the_launches(self):
