@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # check_documentation.sh FRONT_DOOR: what README, CONTRIBUTING, configs/, docs/ and lab/ tell the reader to type exists:
-# scripts are executable, subcommands answer --help, configuration files and linked pages are there.
+# scripts are executable, subcommands answer --help, configuration and source files and linked pages are there.
 set -uo pipefail
 front_door=$1
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
@@ -26,6 +26,10 @@ while IFS= read -r config; do
   checked=$((checked + 1))
   [[ -f $config ]] || complain "$config is mentioned, but does not exist"
 done < <(mentioned '\bconfigs/[a-z0-9_/]+\.json')
+while IFS= read -r source; do
+  checked=$((checked + 1))
+  [[ -f $source ]] || complain "$source is mentioned, but does not exist"
+done < <(mentioned '\b(src|models|bench|tests|lab|cmake)/[A-Za-z0-9_/]+\.(cpp|hpp|inc|py|sh|json|md|txt|cmake)\b' | grep -vE '(NAME|MODEL)')
 for page in "${pages[@]}"; do
   while IFS= read -r link; do
     checked=$((checked + 1))

@@ -55,12 +55,12 @@ class DisksTest(ProgramTest):
 
     def test_a_gate(self):
         # Steps of which each takes as long as the other: what else the machine does is no regression.
-        steady = {**PLAN["settings"], "inject": "delay:milliseconds=5"}
+        steady = {**PLAN["settings"], "inject": "delay:milliseconds=20"}
         (self.folder / "plan.json").write_text(json.dumps({**PLAN, "settings": steady, "axes": {}}))
         for alternate in ("steps", "launches"):
             with self.subTest(alternate=alternate):
                 self.goes_on(["gate", "plan.json", "--base", SCALEMARK, "--new", SCALEMARK, "--output", self.disk / alternate,
-                              "--pairs", "5", "--alpha", "0.2", "--delta", "50", "--point_delta", "90", "--alternate", alternate],
+                              "--pairs", "8", "--delta", "50", "--point_delta", "90", "--alternate", alternate],
                              [self.disk / alternate / side / "journal.jsonl" for side in ("base", "new")])
 
     def test_instances(self):

@@ -44,8 +44,8 @@ class WithoutSsh(ProgramTest):
         entries = [json.loads(line) for line in (self.folder / "s/journal.jsonl").read_text().splitlines()]
         self.assertEqual([entry["status"] for entry in entries], ["ok", "ok"])
         (self.folder / "plan.json").write_text(json.dumps({**PLAN, "axes": {}}))
-        self.run_program(SCALEMARK, "gate", "plan.json", "--base", SCALEMARK, "--new", SCALEMARK, "--output", "g", "--pairs", "5",
-                         "--alpha", "0.2", "--delta", "50", "--point_delta", "90")
+        self.run_program(SCALEMARK, "gate", "plan.json", "--base", SCALEMARK, "--new", SCALEMARK, "--output", "g", "--pairs", "8",
+                         "--delta", "50", "--point_delta", "90")
 
     def test_instances(self):
         for ranks in ([], ["--ranks", "2"]):
