@@ -310,8 +310,16 @@ TEST(FlatParameters, FindsAWeightThatIsNotFinite) {
   FlatParameters flat(*model, order_of(*model), {});
   EXPECT_TRUE(flat.weights_are_finite());
   const at::NoGradGuard no_grad;
-  model->parameters()[1][0] = std::numeric_limits<float>::infinity();
-  EXPECT_FALSE(flat.weights_are_finite());
+  const at::Tensor weight = model->parameters()[1];
+  using Limits = std::numeric_limits<float>;
+  for (const float wrong : {Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN()})
+    for (const std::int64_t place : {std::int64_t{0}, std::int64_t{7}, weight.numel() - 1}) {
+      const at::Tensor right = weight[place].clone();
+      weight[place] = wrong;
+      EXPECT_FALSE(flat.weights_are_finite()) << wrong << " at " << place;
+      weight[place] = right;
+    }
+  EXPECT_TRUE(flat.weights_are_finite());
 }
 
 TEST(FlatParameters, RefusesAnOrderThatIsNoPermutation) {
