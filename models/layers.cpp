@@ -165,10 +165,9 @@ at::Tensor max_pool(const LayerGate& gate, const at::Tensor& x, std::int64_t siz
 
 Conv2d::Conv2d(LayerGate gate, std::int64_t in, std::int64_t out, const ConvOptions& options)
     : gate_(std::move(gate)), options_(options) {
-  // The weight is drawn in row-major order: this gives the same values in both memory formats, and
-  // the fast path of normal_.
+  // For the variance of gradients (He et al. 2015). The weight is drawn in row-major order: this
+  // gives the same values in both memory formats, and the fast path of normal_.
   const std::int64_t height = options.kernel->at(0), width = options.kernel->at(1);
-  // He et al. 2015, for what follows.
   const at::Tensor weight = normal_parameter(
       {out, in, height, width}, std::sqrt(2 / static_cast<double>(out * height * width)));
   weight_ = register_parameter("weight", weight.contiguous(memory_format(options.channels_last)));
