@@ -155,12 +155,9 @@ struct ProductPieces {
   friend bool operator==(const ProductPieces&, const ProductPieces&) = default;
 };
 
-/// Returns pieces of at most about `widest` columns, evenly divided among the threads. Rows are cut
-/// too where there are more threads than such pieces. Small products stay whole. MKL was fastest on
-/// a Zen 3 with 512 columns, whose share of b is still in cache, and with AVX-512 with 2,048: 1.02
-/// to 1.10 times as fast as with 512 on one and two threads of an Intel Xeon.
-ProductPieces product_pieces(std::int64_t m, std::int64_t k, std::int64_t n, int threads,
-                             std::int64_t widest);
+/// Returns pieces of about 512 columns, evenly divided among the threads. Rows are cut too where
+/// there are more threads than such pieces. Small products stay whole.
+ProductPieces product_pieces(std::int64_t m, std::int64_t k, std::int64_t n, int threads);
 
 /// Returns whether this processor's products are to be cut: fp32 on AMD's and those with AVX-512,
 /// where LibTorch computes them with MKL. On 2 threads of an EPYC (Zen 3) pieces took 0.61 to 0.92

@@ -13,6 +13,7 @@
 namespace scalemark {
 namespace {
 
+constexpr std::int64_t kColumns = 512;  ///< of a piece: its share of b is still in cache
 constexpr std::int64_t kFewestColumns = 256;
 constexpr std::int64_t kFewestRows = 64;
 constexpr double kLeastMultiplyAdds = 1 << 24;  ///< some 0.2 ms: below, starting threads shows
@@ -56,8 +57,7 @@ at::Tensor product_in_panels(const at::Tensor& a, const at::Tensor& b) {
 /// Returns the pieces of a product that is to be cut, else one.
 ProductPieces pieces_of(const at::Tensor& a, const at::Tensor& b) {
   if (!cuts_products() || !is_fp32_on_cpu(a) || !is_fp32_on_cpu(b)) return {};
-  const std::int64_t widest = has_avx512() ? 2048 : 512;
-  return product_pieces(a.size(0), a.size(1), b.size(1), at::get_num_threads(), widest);
+  return product_pieces(a.size(0), a.size(1), b.size(1), at::get_num_threads());
 }
 
 }  // namespace
@@ -72,11 +72,10 @@ bool cuts_products() {
 #endif
 }
 
-ProductPieces product_pieces(std::int64_t m, std::int64_t k, std::int64_t n, int threads,
-                             std::int64_t widest) {
+ProductPieces product_pieces(std::int64_t m, std::int64_t k, std::int64_t n, int threads) {
   if (static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n) < kLeastMultiplyAdds)
     return {};
-  ProductPieces pieces{1, divided_up(n, widest)};
+  ProductPieces pieces{1, divided_up(n, kColumns)};
   const std::int64_t even = divided_up(pieces.columns, threads) * threads;
   if (n / even >= kFewestColumns) pieces.columns = even;
   if (pieces.columns < threads) pieces.rows = divided_up(threads, pieces.columns);
