@@ -1,8 +1,9 @@
 // Trains a convolution: of the result and the two gradients each is computed by Winograd's filters,
-// by the products of panels of this file, or by LibTorch. A gradient of the weight is a product of
-// [out, pixels] and [pixels, columns]. Pixels pass in chunks: both sides are copied or transformed
-// into panels that stay in a thread's caches, and each block of the product adds its chunks in
-// their order. Results are the same for the same number of threads.
+// as a matrix product of pixels, by the products of panels of this file, or by LibTorch's
+// convolutions. A gradient of the weight by panels is a product of [out, pixels] and [pixels,
+// columns]. Pixels pass in chunks: both sides are copied or transformed into panels that stay in a
+// thread's caches, and each block of the product adds its chunks in their order. Results are the
+// same for the same number of threads.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -199,6 +200,32 @@ at::Tensor direct_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
   return gradient;
 }
 
+/// Returns [pixels, channels] of x [N, channels, H, W] in channels_last memory, which it shares.
+at::Tensor pixel_rows(const at::Tensor& x) {
+  return x.permute({0, 2, 3, 1}).reshape({-1, x.size(1)});
+}
+
+/// Multiplies the pixels of x [N, channels, H, W] by b [channels, out] -> [N, out, H, W]. Each
+/// thread computes the pixels that it reads in the operators around, whose lines are in its caches:
+/// divided otherwise, the additions of gradients after it took twice as long.
+at::Tensor pixel_product(const at::Tensor& x, const at::Tensor& b, const at::Tensor& bias) {
+  return product_in_pieces(pixel_rows(x), b, bias, {at::get_num_threads(), 1})
+      .view({x.size(0), x.size(2), x.size(3), b.size(1)})
+      .permute({0, 3, 1, 2});
+}
+
+bool is_fp32_image(const at::Tensor& x, const at::Tensor& weight) {
+  const auto fits = [](const at::Tensor& t) { return is_fp32_on_cpu(t) && t.dim() == 4; };
+  return fits(x) && fits(weight) && weight.size(1) == x.size(1) &&
+         x.suggest_memory_format() == kChannelsLast;
+}
+
+/// Returns whether each value of the weight's panels and of the pixels is used often.
+bool reuses(const at::Tensor& weight) {
+  const std::int64_t rows = weight.size(0), columns = weight.numel() / rows;
+  return rows * columns >= kLeastReuse * (rows + columns);
+}
+
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
@@ -211,9 +238,10 @@ class Convolution : public torch::autograd::Function<Convolution> {
     context->saved_data["bias"] = bias.has_value();
     context->saved_data["stride"] = stride;
     context->saved_data["padding"] = padding;
-    return suits_winograd(x, weight, stride, padding)
-               ? winograd_conv2d(x, winograd_filters(weight), bias.value_or(at::Tensor()))
-               : at::conv2d(x, weight, bias, stride, padding);
+    if (suits_winograd(x, weight, stride, padding))
+      return winograd_conv2d(x, winograd_filters(weight), bias.value_or(at::Tensor()));
+    if (suits_pixel_products(x, weight, stride, padding)) return pixel_conv2d(x, weight, bias);
+    return at::conv2d(x, weight, bias, stride, padding);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -223,7 +251,8 @@ class Convolution : public torch::autograd::Function<Convolution> {
     const auto stride = context->saved_data["stride"].toIntVector();
     const auto padding = context->saved_data["padding"].toIntVector();
     const at::Tensor dy = gradients[0].contiguous(kChannelsLast);
-    const bool own_dx = suits_winograd(x, weight, stride, padding);
+    const bool by_winograd = suits_winograd(x, weight, stride, padding);
+    const bool own_dx = by_winograd || suits_pixel_products(x, weight, stride, padding);
     const bool own_dweight = suits_weight_gradient(x, weight, stride, padding);
     const std::array<std::int64_t, 1> bias_shape{weight.size(0)};
     const std::array<std::int64_t, 2> one{1, 1}, zero{0, 0};
@@ -234,7 +263,8 @@ class Convolution : public torch::autograd::Function<Convolution> {
       std::tie(dx, dweight, dbias) = at::convolution_backward(
           dy, x, weight, at::OptionalIntArrayRef(bias_shape), stride, padding, one,
           /*transposed=*/false, zero, /*groups=*/1, torchs);
-    if (context->needs_input_grad(0) && own_dx) dx = winograd_input_gradient(dy, weight);
+    if (context->needs_input_grad(0) && own_dx)
+      dx = by_winograd ? winograd_input_gradient(dy, weight) : pixel_input_gradient(dy, weight);
     if (own_dweight) dweight = conv2d_weight_gradient(x, dy, weight, stride, padding);
     if (own_dweight && bias) dbias = dy.sum({0, 2, 3});
     return {dx, dweight, dbias, {}, {}};
@@ -243,21 +273,43 @@ class Convolution : public torch::autograd::Function<Convolution> {
 
 }  // namespace
 
+bool suits_pixel_products(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
+                          at::IntArrayRef padding) {
+#if defined(__x86_64__)
+  static const bool faster = at::hasMKL() && __builtin_cpu_is("intel") && has_avx512();
+  return faster && is_fp32_image(x, weight) && weight.size(2) * weight.size(3) == 1 &&
+         stride[0] * stride[1] == 1 && padding[0] + padding[1] == 0 && reuses(weight);
+#else
+  return false;
+#endif
+}
+
+at::Tensor pixel_conv2d(const at::Tensor& x, const at::Tensor& weight,
+                        const std::optional<at::Tensor>& bias) {
+  return pixel_product(x, weight.flatten(1).t(), bias.value_or(at::Tensor()));
+}
+
+at::Tensor pixel_input_gradient(const at::Tensor& dy, const at::Tensor& weight) {
+  return pixel_product(dy, weight.flatten(1), {});
+}
+
+at::Tensor pixel_weight_gradient(const at::Tensor& x, const at::Tensor& dy) {
+  return at::mm(pixel_rows(dy).t(), pixel_rows(x)).unflatten(1, {x.size(1), 1, 1});
+}
+
 bool suits_weight_gradient(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
                            at::IntArrayRef padding) {
-  const auto fits = [](const at::Tensor& t) { return is_fp32_on_cpu(t) && t.dim() == 4; };
-  if (has_avx512() || !fits(x) || !fits(weight) || weight.size(1) != x.size(1) ||
-      x.suggest_memory_format() != kChannelsLast)
-    return false;
-  const std::int64_t rows = weight.size(0), columns = weight.numel() / rows;
-  return static_cast<double>(x.numel()) * static_cast<double>(rows) >= kLeastGradientWork &&
-         (rows * columns >= kLeastReuse * (rows + columns) ||
+  return is_fp32_image(x, weight) &&
+         static_cast<double>(x.numel()) * static_cast<double>(weight.size(0)) >=
+             kLeastGradientWork &&
+         ((!has_avx512() && reuses(weight)) || suits_pixel_products(x, weight, stride, padding) ||
           suits_winograd(x, weight, stride, padding));
 }
 
 at::Tensor conv2d_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
                                   const at::Tensor& weight, at::IntArrayRef stride,
                                   at::IntArrayRef padding) {
+  if (suits_pixel_products(x, weight, stride, padding)) return pixel_weight_gradient(x, dy);
   return as_operator("scalemark::conv2d_weight_gradient", {dy, weight}, [&] {
     return suits_winograd(x, weight, stride, padding)
                ? winograd_weight_gradient(x, dy)

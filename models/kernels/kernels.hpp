@@ -111,11 +111,30 @@ class PanelProducts {
   at::Tensor products_;  ///< [parts of the depth, positions, panels of columns, of rows, 16, 16]
 };
 
+/// Returns true where a convolution of 1 x 1 without padding is trained by matrix products of its
+/// pixels, since LibTorch's library of products is faster there than that of convolutions: fp32 in
+/// CPU memory, x in channels_last memory, one group, an Intel processor with AVX-512, and many
+/// channels. On two threads of an Intel Xeon gradients of the weight of ResNet-50 took 0.58 to 1.03
+/// of the time, on one 0.69 to 1.01.
+bool suits_pixel_products(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
+                          at::IntArrayRef padding);
+
+/// Returns the convolution of x with weight [out, in, 1, 1] + bias, all in channels_last memory.
+at::Tensor pixel_conv2d(const at::Tensor& x, const at::Tensor& weight,
+                        const std::optional<at::Tensor>& bias);
+
+/// Returns its gradient of x from dy, that of its result.
+at::Tensor pixel_input_gradient(const at::Tensor& dy, const at::Tensor& weight);
+
+/// Returns its gradient of the weight.
+at::Tensor pixel_weight_gradient(const at::Tensor& x, const at::Tensor& dy);
+
 /// Returns true where products of panels compute the gradient of the weight [out, in, h, w]: of
 /// fp32 in CPU memory, x in channels_last memory, one group, and enough work for each value that is
 /// copied to a panel. Of the convolutions of ResNet-50 at batch 16, on 2 threads of an EPYC (Zen
 /// 3), they take 0.42 to 0.88 of LibTorch's time, Winograd's 0.32 to 0.46; those with fewer
-/// channels, which are left to LibTorch, 0.82 to 1.13. Processors with AVX-512 were not measured.
+/// channels, which are left to LibTorch, 0.82 to 1.13. With AVX-512 only Winograd's are used: on 2
+/// threads of an Intel Xeon they took 0.72 to 0.89, on one 0.64 to 0.90, the others 0.69 to 1.42.
 bool suits_weight_gradient(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
                            at::IntArrayRef padding);
 
@@ -193,7 +212,8 @@ at::Tensor product_input_gradient(const at::Tensor& dy, const at::Tensor& weight
 /// and x [rows, in]: fp32 in CPU memory, at least 16 rows and 2^20 elements of the gradient, on an
 /// AMD processor without AVX-512. On 2 threads of an EPYC (Zen 3) it takes 0.56 to 1.06 of the time
 /// of LibTorch's MKL, mostly 0.86, with 16 to 1,024 rows of 768 to 32,768 elements; 1.03 and 1.07
-/// of smaller gradients, which stay LibTorch's. Other processors were not measured.
+/// of smaller gradients, which stay LibTorch's. On an Intel Xeon with AVX-512 MKL's are products at
+/// the rate of its fastest ones.
 bool suits_weight_product(const at::Tensor& gradient, const at::Tensor& dy, const at::Tensor& x);
 
 /// Adds dy^T x to the gradient, or writes it there. Each element is the sum, in order, of sums over

@@ -106,15 +106,48 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Convolution,
                                            Case{1, 512, 512, 4, 4, {1, 1}, {1, 1}, {0, 0}},
                                            Case{1, 16, 16, 2, 2, {5, 5}, {1, 1}, {4, 4}}));
 
+TEST(Convolution, OfPixelsIsAMatrixProduct) {
+  const auto expect_close = [](const at::Tensor& found, const at::Tensor& exact) {
+    ASSERT_EQ(found.sizes(), exact.sizes());
+    EXPECT_TRUE(found.is_contiguous(kChannelsLast));
+    EXPECT_LT(error(found, exact), 1e-5 * exact.abs().max().item<double>());
+  };
+  const int before = at::get_num_threads();
+  for (const Case& c : {Case{2, 64, 48, 17, 15, {1, 1}, {1, 1}, {0, 0}},
+                        Case{1, 512, 512, 4, 4, {1, 1}, {1, 1}, {0, 0}},
+                        Case{3, 5, 7, 1, 2, {1, 1}, {1, 1}, {0, 0}}}) {
+    const auto [x, weight, bias] = random_tensors(c);
+    const Convolved exact{wide(x), wide(weight), wide(bias)};
+    const at::Tensor dy = torchs_gradient(c, {x, weight, bias}).first;
+    for (const int threads : {1, 2, 3, 8}) {
+      at::set_num_threads(threads);
+      expect_close(pixel_conv2d(x, weight, bias), at::conv2d(exact.x, exact.weight, exact.bias));
+      expect_close(pixel_conv2d(x, weight, {}), at::conv2d(exact.x, exact.weight));
+      expect_close(pixel_input_gradient(dy, weight), at::conv_transpose2d(wide(dy), exact.weight));
+      expect_close(pixel_weight_gradient(x, dy), torchs_gradient(c, exact).second);
+    }
+  }
+  at::set_num_threads(before);
+}
+
+TEST(Convolution, IsOfPixelsWithoutStridesNeighboursAndPadding) {
+  const at::Tensor x = at::randn({2, 256, 8, 8}).contiguous(kChannelsLast);
+  const at::Tensor weight = at::randn({256, 256, 1, 1});
+  EXPECT_FALSE(suits_pixel_products(x, weight, {2, 2}, {0, 0}));
+  EXPECT_FALSE(suits_pixel_products(x, weight, {1, 1}, {1, 0}));
+  EXPECT_FALSE(suits_pixel_products(x, at::randn({256, 256, 3, 3}), {1, 1}, {0, 0}));
+  EXPECT_FALSE(suits_pixel_products(x, at::randn({64, 256, 1, 1}), {1, 1}, {0, 0})) << "few";
+  EXPECT_FALSE(suits_pixel_products(x.contiguous(), weight, {1, 1}, {0, 0}));
+}
+
 TEST(Convolution, SuitsOneGroupOfFp32InChannelsLastMemory) {
-  if (has_avx512()) GTEST_SKIP() << "measured on AVX2 alone";
   const auto suits = [](const at::Tensor& x, const at::Tensor& weight, std::int64_t padding = 0) {
     return suits_weight_gradient(x, weight, std::vector<std::int64_t>(2, 1),
                                  std::vector<std::int64_t>(2, padding));
   };
   const at::Tensor x = at::randn({2, 256, 32, 32}).contiguous(kChannelsLast);
   const at::Tensor weight = at::randn({256, 256, 1, 1});
-  EXPECT_TRUE(suits(x, weight));
+  EXPECT_EQ(suits(x, weight), !has_avx512() || suits_pixel_products(x, weight, {1, 1}, {0, 0}));
   EXPECT_FALSE(suits(x.contiguous(), weight));
   EXPECT_FALSE(suits(x.to(at::kBFloat16), weight.to(at::kBFloat16)));
   EXPECT_FALSE(suits(x, at::randn({256, 32, 1, 1}))) << "groups";
