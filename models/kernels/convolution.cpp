@@ -214,13 +214,7 @@ at::Tensor pixel_product(const at::Tensor& x, const at::Tensor& b, const at::Ten
       .permute({0, 3, 1, 2});
 }
 
-bool is_fp32_image(const at::Tensor& x, const at::Tensor& weight) {
-  const auto fits = [](const at::Tensor& t) { return is_fp32_on_cpu(t) && t.dim() == 4; };
-  return fits(x) && fits(weight) && weight.size(1) == x.size(1) &&
-         x.suggest_memory_format() == kChannelsLast;
-}
-
-/// Returns whether each value of the weight's panels and of the pixels is used often.
+/// Returns whether a product of the pixels uses each value of both sides often.
 bool reuses(const at::Tensor& weight) {
   const std::int64_t rows = weight.size(0), columns = weight.numel() / rows;
   return rows * columns >= kLeastReuse * (rows + columns);
@@ -277,8 +271,8 @@ bool suits_pixel_products(const at::Tensor& x, const at::Tensor& weight, at::Int
                           at::IntArrayRef padding) {
 #if defined(__x86_64__)
   static const bool faster = at::hasMKL() && __builtin_cpu_is("intel") && has_avx512();
-  return faster && is_fp32_image(x, weight) && weight.size(2) * weight.size(3) == 1 &&
-         stride[0] * stride[1] == 1 && padding[0] + padding[1] == 0 && reuses(weight);
+  return faster && is_fp32_convolution(x, weight) && keeps_pixels(weight, stride, padding, 1) &&
+         reuses(weight);
 #else
   return false;
 #endif
@@ -299,7 +293,7 @@ at::Tensor pixel_weight_gradient(const at::Tensor& x, const at::Tensor& dy) {
 
 bool suits_weight_gradient(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
                            at::IntArrayRef padding) {
-  return is_fp32_image(x, weight) &&
+  return is_fp32_convolution(x, weight) &&
          static_cast<double>(x.numel()) * static_cast<double>(weight.size(0)) >=
              kLeastGradientWork &&
          ((!has_avx512() && reuses(weight)) || suits_pixel_products(x, weight, stride, padding) ||

@@ -111,11 +111,11 @@ class PanelProducts {
   at::Tensor products_;  ///< [parts of the depth, positions, panels of columns, of rows, 16, 16]
 };
 
-/// Returns true where a convolution of 1 x 1 without padding is trained by matrix products of its
-/// pixels, since LibTorch's library of products is faster there than that of convolutions: fp32 in
-/// CPU memory, x in channels_last memory, one group, an Intel processor with AVX-512, and many
-/// channels. On two threads of an Intel Xeon gradients of the weight of ResNet-50 took 0.58 to 1.03
-/// of the time, on one 0.69 to 1.01.
+/// Returns true where a convolution of 1 x 1 without strides and padding is trained by matrix
+/// products of its pixels, since LibTorch's library of products is faster there than that of
+/// convolutions: fp32 in CPU memory, x in channels_last memory, one group, an Intel processor with
+/// AVX-512, and many channels. On two threads of an Intel Xeon gradients of the weight of ResNet-50
+/// took 0.58 to 1.03 of the time, on one 0.69 to 1.01.
 bool suits_pixel_products(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
                           at::IntArrayRef padding);
 
@@ -129,12 +129,13 @@ at::Tensor pixel_input_gradient(const at::Tensor& dy, const at::Tensor& weight);
 /// Returns its gradient of the weight.
 at::Tensor pixel_weight_gradient(const at::Tensor& x, const at::Tensor& dy);
 
-/// Returns true where products of panels compute the gradient of the weight [out, in, h, w]: of
-/// fp32 in CPU memory, x in channels_last memory, one group, and enough work for each value that is
-/// copied to a panel. Of the convolutions of ResNet-50 at batch 16, on 2 threads of an EPYC (Zen
-/// 3), they take 0.42 to 0.88 of LibTorch's time, Winograd's 0.32 to 0.46; those with fewer
-/// channels, which are left to LibTorch, 0.82 to 1.13. With AVX-512 only Winograd's are used: on 2
-/// threads of an Intel Xeon they took 0.72 to 0.89, on one 0.64 to 0.90, the others 0.69 to 1.42.
+/// Returns true where conv2d_weight_gradient() is to compute the gradient of the weight [out, in,
+/// h, w], by products of panels, by Winograd's filters or where suits_pixel_products(): of fp32 in
+/// CPU memory, x in channels_last memory, one group, and enough work for each value that is copied
+/// to a panel. Of the convolutions of ResNet-50 at batch 16, on 2 threads of an EPYC (Zen 3),
+/// panels take 0.42 to 0.88 of LibTorch's time, Winograd's 0.32 to 0.46; those with fewer channels,
+/// which are left to LibTorch, 0.82 to 1.13. With AVX-512 panels are not used: on an Intel Xeon
+/// they took 0.69 to 1.42, Winograd's on 2 threads 0.72 to 0.89, on one 0.64 to 0.90.
 bool suits_weight_gradient(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
                            at::IntArrayRef padding);
 

@@ -105,6 +105,24 @@ inline bool is_fp32_on_cpu(const at::Tensor& x) {
   return x.is_cpu() && x.scalar_type() == at::kFloat;
 }
 
+/// Returns whether x [N, in, H, W], in channels_last memory, is convolved with the weight [out, in,
+/// h, w] in one group, in fp32 on the CPU.
+inline bool is_fp32_convolution(const at::Tensor& x, const at::Tensor& weight) {
+  const auto fits = [](const at::Tensor& t) { return is_fp32_on_cpu(t) && t.dim() == 4; };
+  return fits(x) && fits(weight) && weight.size(1) == x.size(1) &&
+         x.suggest_memory_format() == kChannelsLast;
+}
+
+/// Returns whether the convolution is of `taps` x `taps`, an odd number, and gives as many pixels
+/// as it takes.
+inline bool keeps_pixels(const at::Tensor& weight, at::IntArrayRef stride, at::IntArrayRef padding,
+                         std::int64_t taps) {
+  const auto all = [](at::IntArrayRef values, std::int64_t value) {
+    return std::ranges::all_of(values, [&](std::int64_t v) { return v == value; });
+  };
+  return all(weight.sizes().slice(2), taps) && all(stride, 1) && all(padding, taps / 2);
+}
+
 /// Returns whether x is fp32 or bf16 on the CPU, for which the loops are built.
 inline bool suits_loops(const at::Tensor& x) {
   return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);

@@ -453,14 +453,9 @@ at::Tensor like_with_channels(const at::Tensor& x, std::int64_t channels) {
 
 bool suits_winograd(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
                     at::IntArrayRef padding) {
-  const auto fits = [](const at::Tensor& t) { return is_fp32_on_cpu(t) && t.dim() == 4; };
-  const auto all = [](at::IntArrayRef values, std::int64_t value) {
-    return std::ranges::all_of(values, [&](std::int64_t v) { return v == value; });
-  };
-  return fits(x) && fits(weight) && all(weight.sizes().slice(2), 3) && all(stride, 1) &&
-         all(padding, 1) && weight.size(1) == x.size(1) &&
+  return is_fp32_convolution(x, weight) && keeps_pixels(weight, stride, padding, 3) &&
          std::min(weight.size(0), weight.size(1)) >= kFewestChannels &&
-         Tiling(x).count() >= kFewestTiles && x.suggest_memory_format() == kChannelsLast;
+         Tiling(x).count() >= kFewestTiles;
 }
 
 WinogradFilters winograd_filters(const at::Tensor& weight, bool mirrored) {
