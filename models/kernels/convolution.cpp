@@ -77,8 +77,9 @@ void run(const AddPanelProduct& product) {
 
 namespace {
 
-constexpr double kLeastGradientWork = 1 << 22;  ///< elements of x times rows
-constexpr std::int64_t kLeastReuse = 96;        ///< multiply-adds of each value that is copied
+constexpr double kLeastGradientWork = 1 << 22;    ///< elements of x times rows
+constexpr std::int64_t kLeastReuse = 96;          ///< multiply-adds of each value that is copied
+constexpr std::int64_t kLeastStridedReuse = 256;  ///< where pixels are copied for a product
 constexpr std::int64_t kDeepest = 128, kFlattest = 32;  ///< of a chunk
 constexpr std::int64_t kChunkBytes = 1 << 20;           ///< of all panels of a chunk
 constexpr std::int64_t kBytesOfParts = 4 << 20;  ///< of the products of all parts of the depth
@@ -200,7 +201,8 @@ at::Tensor direct_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
   return gradient;
 }
 
-/// Returns [pixels, channels] of x [N, channels, H, W] in channels_last memory, which it shares.
+/// Returns [pixels, channels] of x [N, channels, H, W], whose memory it shares where that is in
+/// channels_last order.
 at::Tensor pixel_rows(const at::Tensor& x) {
   return x.permute({0, 2, 3, 1}).reshape({-1, x.size(1)});
 }
@@ -214,10 +216,17 @@ at::Tensor pixel_product(const at::Tensor& x, const at::Tensor& b, const at::Ten
       .permute({0, 3, 1, 2});
 }
 
-/// Returns whether a product of the pixels uses each value of both sides often.
-bool reuses(const at::Tensor& weight) {
+/// Returns the pixels of x [N, channels, H, W] that a convolution of 1 x 1 with this stride reads.
+at::Tensor pixels_read(const at::Tensor& x, at::IntArrayRef stride) {
+  return x.slice(2, 0, x.size(2), stride[0]).slice(3, 0, x.size(3), stride[1]);
+}
+
+bool has_strides(at::IntArrayRef stride) { return stride[0] != 1 || stride[1] != 1; }
+
+/// Returns whether a product of the pixels uses each value of both sides so often.
+bool reuses(const at::Tensor& weight, std::int64_t least = kLeastReuse) {
   const std::int64_t rows = weight.size(0), columns = weight.numel() / rows;
-  return rows * columns >= kLeastReuse * (rows + columns);
+  return rows * columns >= least * (rows + columns);
 }
 
 using torch::autograd::AutogradContext;
@@ -234,7 +243,8 @@ class Convolution : public torch::autograd::Function<Convolution> {
     context->saved_data["padding"] = padding;
     if (suits_winograd(x, weight, stride, padding))
       return winograd_conv2d(x, winograd_filters(weight), bias.value_or(at::Tensor()));
-    if (suits_pixel_products(x, weight, stride, padding)) return pixel_conv2d(x, weight, bias);
+    if (suits_pixel_products(x, weight, stride, padding))
+      return pixel_conv2d(x, weight, bias, stride);
     return at::conv2d(x, weight, bias, stride, padding);
   }
 
@@ -258,7 +268,8 @@ class Convolution : public torch::autograd::Function<Convolution> {
           dy, x, weight, at::OptionalIntArrayRef(bias_shape), stride, padding, one,
           /*transposed=*/false, zero, /*groups=*/1, torchs);
     if (context->needs_input_grad(0) && own_dx)
-      dx = by_winograd ? winograd_input_gradient(dy, weight) : pixel_input_gradient(dy, weight);
+      dx = by_winograd ? winograd_input_gradient(dy, weight)
+                       : pixel_input_gradient(x, dy, weight, stride);
     if (own_dweight) dweight = conv2d_weight_gradient(x, dy, weight, stride, padding);
     if (own_dweight && bias) dbias = dy.sum({0, 2, 3});
     return {dx, dweight, dbias, {}, {}};
@@ -271,24 +282,31 @@ bool suits_pixel_products(const at::Tensor& x, const at::Tensor& weight, at::Int
                           at::IntArrayRef padding) {
 #if defined(__x86_64__)
   static const bool faster = at::hasMKL() && __builtin_cpu_is("intel") && has_avx512();
-  return faster && is_fp32_convolution(x, weight) && keeps_pixels(weight, stride, padding, 1) &&
-         reuses(weight);
+  return faster && is_fp32_convolution(x, weight) && keeps_pixels(weight, {1, 1}, padding, 1) &&
+         reuses(weight, has_strides(stride) ? kLeastStridedReuse : kLeastReuse);
 #else
   return false;
 #endif
 }
 
 at::Tensor pixel_conv2d(const at::Tensor& x, const at::Tensor& weight,
-                        const std::optional<at::Tensor>& bias) {
-  return pixel_product(x, weight.flatten(1).t(), bias.value_or(at::Tensor()));
+                        const std::optional<at::Tensor>& bias, at::IntArrayRef stride) {
+  return pixel_product(pixels_read(x, stride), weight.flatten(1).t(), bias.value_or(at::Tensor()));
 }
 
-at::Tensor pixel_input_gradient(const at::Tensor& dy, const at::Tensor& weight) {
-  return pixel_product(dy, weight.flatten(1), {});
+at::Tensor pixel_input_gradient(const at::Tensor& x, const at::Tensor& dy, const at::Tensor& weight,
+                                at::IntArrayRef stride) {
+  const at::Tensor of_read = pixel_product(dy, weight.flatten(1), {});
+  if (!has_strides(stride)) return of_read;
+  const at::Tensor gradient = at::empty(x.sizes(), x.options(), kChannelsLast).zero_();
+  pixels_read(gradient, stride).copy_(of_read);
+  return gradient;
 }
 
-at::Tensor pixel_weight_gradient(const at::Tensor& x, const at::Tensor& dy) {
-  return at::mm(pixel_rows(dy).t(), pixel_rows(x)).unflatten(1, {x.size(1), 1, 1});
+at::Tensor pixel_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
+                                 at::IntArrayRef stride) {
+  return at::mm(pixel_rows(dy).t(), pixel_rows(pixels_read(x, stride)))
+      .unflatten(1, {x.size(1), 1, 1});
 }
 
 bool suits_weight_gradient(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
@@ -303,7 +321,7 @@ bool suits_weight_gradient(const at::Tensor& x, const at::Tensor& weight, at::In
 at::Tensor conv2d_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
                                   const at::Tensor& weight, at::IntArrayRef stride,
                                   at::IntArrayRef padding) {
-  if (suits_pixel_products(x, weight, stride, padding)) return pixel_weight_gradient(x, dy);
+  if (suits_pixel_products(x, weight, stride, padding)) return pixel_weight_gradient(x, dy, stride);
   return as_operator("scalemark::conv2d_weight_gradient", {dy, weight}, [&] {
     return suits_winograd(x, weight, stride, padding)
                ? winograd_weight_gradient(x, dy)

@@ -111,23 +111,25 @@ class PanelProducts {
   at::Tensor products_;  ///< [parts of the depth, positions, panels of columns, of rows, 16, 16]
 };
 
-/// Returns true where a convolution of 1 x 1 without strides and padding is trained by matrix
-/// products of its pixels, since LibTorch's library of products is faster there than that of
-/// convolutions: fp32 in CPU memory, x in channels_last memory, one group, an Intel processor with
-/// AVX-512, and many channels. On two threads of an Intel Xeon gradients of the weight of ResNet-50
-/// took 0.58 to 1.03 of the time, on one 0.69 to 1.01.
+/// Returns true where a convolution of 1 x 1 without padding is trained by matrix products of its
+/// pixels, since LibTorch's library of products is faster there than that of convolutions: fp32 in
+/// CPU memory, x in channels_last memory, one group, an Intel processor with AVX-512, and many
+/// channels. On two threads of an Intel Xeon gradients of the weight of ResNet-50 took 0.58 to 1.03
+/// of the time, on one 0.69 to 1.01. With strides the pixels that are read are copied first, which
+/// needs more channels.
 bool suits_pixel_products(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
                           at::IntArrayRef padding);
 
 /// Returns the convolution of x with weight [out, in, 1, 1] + bias, all in channels_last memory.
 at::Tensor pixel_conv2d(const at::Tensor& x, const at::Tensor& weight,
-                        const std::optional<at::Tensor>& bias);
+                        const std::optional<at::Tensor>& bias, at::IntArrayRef stride);
 
 /// Returns its gradient of x from dy, that of its result.
-at::Tensor pixel_input_gradient(const at::Tensor& dy, const at::Tensor& weight);
+at::Tensor pixel_input_gradient(const at::Tensor& x, const at::Tensor& dy, const at::Tensor& weight,
+                                at::IntArrayRef stride);
 
 /// Returns its gradient of the weight.
-at::Tensor pixel_weight_gradient(const at::Tensor& x, const at::Tensor& dy);
+at::Tensor pixel_weight_gradient(const at::Tensor& x, const at::Tensor& dy, at::IntArrayRef stride);
 
 /// Returns true where conv2d_weight_gradient() is to compute the gradient of the weight [out, in,
 /// h, w], by products of panels, by Winograd's filters or where suits_pixel_products(): of fp32 in

@@ -148,6 +148,40 @@ TEST(BatchNormFused, RepeatsForTheSameThreads) {
   at::set_num_threads(threads);
 }
 
+/// The gradient of the result is overwritten where nobody else holds it, and only there.
+TEST(BatchNormFused, OverwritesOnlyGradientsThatNobodyElseReads) {
+  for (const Case& c : all_cases()) {
+    const Tensors given = draw(c);
+    const auto expected = compute(c, given, true, false);
+    const at::Tensor x = given.x.detach().clone().set_requires_grad(true);
+    const at::Tensor residual =
+        c.residual ? given.residual.detach().clone().set_requires_grad(true) : at::Tensor();
+    const auto backward = [&](at::Tensor dy) {
+      const at::Tensor y = batch_norm_fused(
+          x, {given.weight, given.bias, given.running_mean, given.running_variance}, 0.1, 1e-5,
+          c.relu, residual);
+      const at::NoGradGuard as_in_a_backward_pass;
+      torch::autograd::variable_list gradients;
+      gradients.push_back(std::move(dy));
+      gradients = (*y.grad_fn())(std::move(gradients));
+      EXPECT_TRUE(at::equal(gradients[0], expected.dx));
+      if (c.residual) EXPECT_TRUE(at::equal(gradients[3], expected.dresidual));
+      return gradients;
+    };
+    at::Tensor alone = given.dy.clone();
+    const void* const memory = alone.const_data_ptr();
+    const auto made = backward(std::move(alone));
+    if (c.residual) EXPECT_NE(made[0].const_data_ptr(), memory);
+    if (c.relu || !c.residual) EXPECT_EQ(made[c.residual ? 3 : 0].const_data_ptr(), memory);
+
+    const at::Tensor held = given.dy.clone(), viewed = given.dy.clone();
+    backward(held);
+    EXPECT_TRUE(at::equal(held, given.dy));
+    backward(viewed.view_as(viewed));
+    EXPECT_TRUE(at::equal(viewed, given.dy));
+  }
+}
+
 /// A run that diverges must not look sound.
 TEST(BatchNormFused, NaNStays) {
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {

@@ -113,27 +113,39 @@ TEST(Convolution, OfPixelsIsAMatrixProduct) {
     EXPECT_LT(error(found, exact), 1e-5 * exact.abs().max().item<double>());
   };
   const int before = at::get_num_threads();
-  for (const Case& c : {Case{2, 64, 48, 17, 15, {1, 1}, {1, 1}, {0, 0}},
-                        Case{1, 512, 512, 4, 4, {1, 1}, {1, 1}, {0, 0}},
-                        Case{3, 5, 7, 1, 2, {1, 1}, {1, 1}, {0, 0}}}) {
+  for (const Case& c :
+       {Case{2, 64, 48, 17, 15, {1, 1}, {1, 1}, {0, 0}},
+        Case{1, 512, 512, 4, 4, {1, 1}, {1, 1}, {0, 0}},
+        Case{3, 5, 7, 1, 2, {1, 1}, {1, 1}, {0, 0}}, Case{2, 33, 48, 9, 8, {1, 1}, {2, 2}, {0, 0}},
+        Case{2, 16, 24, 7, 11, {1, 1}, {2, 3}, {0, 0}}}) {
     const auto [x, weight, bias] = random_tensors(c);
     const Convolved exact{wide(x), wide(weight), wide(bias)};
     const at::Tensor dy = torchs_gradient(c, {x, weight, bias}).first;
+    const auto [dx, dweight, none] = at::convolution_backward(
+        wide(dy), exact.x, exact.weight, c10::nullopt, c.stride, c.padding, {1, 1},
+        /*transposed=*/false, {0, 0}, /*groups=*/1, {true, true, false});
     for (const int threads : {1, 2, 3, 8}) {
       at::set_num_threads(threads);
-      expect_close(pixel_conv2d(x, weight, bias), at::conv2d(exact.x, exact.weight, exact.bias));
-      expect_close(pixel_conv2d(x, weight, {}), at::conv2d(exact.x, exact.weight));
-      expect_close(pixel_input_gradient(dy, weight), at::conv_transpose2d(wide(dy), exact.weight));
-      expect_close(pixel_weight_gradient(x, dy), torchs_gradient(c, exact).second);
+      expect_close(pixel_conv2d(x, weight, bias, c.stride),
+                   at::conv2d(exact.x, exact.weight, exact.bias, c.stride));
+      expect_close(pixel_conv2d(x, weight, {}, c.stride),
+                   at::conv2d(exact.x, exact.weight, {}, c.stride));
+      expect_close(pixel_input_gradient(x, dy, weight, c.stride), dx);
+      expect_close(pixel_weight_gradient(x, dy, c.stride), dweight);
     }
   }
   at::set_num_threads(before);
 }
 
-TEST(Convolution, IsOfPixelsWithoutStridesNeighboursAndPadding) {
+TEST(Convolution, IsOfPixelsWithoutNeighboursAndPadding) {
   const at::Tensor x = at::randn({2, 256, 8, 8}).contiguous(kChannelsLast);
   const at::Tensor weight = at::randn({256, 256, 1, 1});
-  EXPECT_FALSE(suits_pixel_products(x, weight, {2, 2}, {0, 0}));
+  EXPECT_FALSE(suits_pixel_products(x, weight, {2, 2}, {0, 0})) << "copied for few multiply-adds";
+  const at::Tensor wide = at::randn({1024, 256, 1, 1}), wider = at::randn({2048, 1024, 1, 1});
+  EXPECT_FALSE(suits_pixel_products(x, wide, {1, 2}, {0, 0}));
+  EXPECT_EQ(suits_pixel_products(at::randn({1, 1024, 8, 8}).contiguous(kChannelsLast), wider,
+                                 {2, 2}, {0, 0}),
+            suits_pixel_products(x, weight, {1, 1}, {0, 0}));
   EXPECT_FALSE(suits_pixel_products(x, weight, {1, 1}, {1, 0}));
   EXPECT_FALSE(suits_pixel_products(x, at::randn({256, 256, 3, 3}), {1, 1}, {0, 0}));
   EXPECT_FALSE(suits_pixel_products(x, at::randn({64, 256, 1, 1}), {1, 1}, {0, 0})) << "few";
