@@ -80,6 +80,8 @@ namespace {
 constexpr double kLeastGradientWork = 1 << 22;    ///< elements of x times rows
 constexpr std::int64_t kLeastReuse = 96;          ///< multiply-adds of each value that is copied
 constexpr std::int64_t kLeastStridedReuse = 256;  ///< where pixels are copied for a product
+constexpr std::int64_t kShortRow = 8;     ///< pixels of a result, for which oneDNN's bf16 is slow
+constexpr std::int64_t kStridedRow = 16;  ///< and its gradient of a weight of 1 x 1
 constexpr std::int64_t kDeepest = 128, kFlattest = 32;  ///< of a chunk
 constexpr std::int64_t kChunkBytes = 1 << 20;           ///< of all panels of a chunk
 constexpr std::int64_t kBytesOfParts = 4 << 20;  ///< of the products of all parts of the depth
@@ -154,40 +156,77 @@ const float* PanelProducts::row(std::int64_t row, std::int64_t panel) const {
 
 namespace {
 
+/// Copies what each pixel of a result is computed from: of x [N, in, H, W] in channels_last memory
+/// all taps [height, width, in], with zeros for those outside.
+class Taps {
+ public:
+  Taps(const at::Tensor& x, const at::Tensor& dy, const at::Tensor& weight, at::IntArrayRef stride,
+       at::IntArrayRef padding)
+      : in_(x.size(1)),
+        height_(x.size(2)),
+        width_(x.size(3)),
+        down_(dy.size(2)),
+        across_(dy.size(3)),
+        taps_down_(weight.size(2)),
+        taps_across_(weight.size(3)),
+        stride_(stride),
+        padding_(padding) {}
+
+  std::int64_t count() const { return taps_down_ * taps_across_ * in_; }
+  bool are_pixels() const { return count() == in_ && padding_[0] == 0 && padding_[1] == 0; }
+  /// Returns where the first tap of a pixel lies, if it is inside.
+  template <typename T>
+  const T* first(const T* x, std::int64_t pixel) const {
+    return at(x, pixel, top(pixel), left(pixel));
+  }
+  template <typename T>
+  void copy(const T* x, std::int64_t pixel, T* to) const {
+    const std::int64_t begin = std::max<std::int64_t>(-left(pixel), 0),
+                       end = std::min(width_ - left(pixel), taps_across_);
+    for (std::int64_t i = 0; i < taps_down_; ++i, to += taps_across_ * in_) {
+      const std::int64_t row = top(pixel) + i;
+      std::fill(to, to + taps_across_ * in_, T(0.f));
+      if (row < 0 || row >= height_ || begin >= end) continue;
+      const T* const from = at(x, pixel, row, left(pixel) + begin);
+      std::copy(from, from + (end - begin) * in_, to + begin * in_);
+    }
+  }
+
+ private:
+  std::int64_t top(std::int64_t pixel) const {
+    return pixel / across_ % down_ * stride_[0] - padding_[0];
+  }
+  std::int64_t left(std::int64_t pixel) const { return pixel % across_ * stride_[1] - padding_[1]; }
+  template <typename T>
+  const T* at(const T* x, std::int64_t pixel, std::int64_t row, std::int64_t column) const {
+    return x + ((pixel / (down_ * across_) * height_ + row) * width_ + column) * in_;
+  }
+
+  std::int64_t in_, height_, width_, down_, across_, taps_down_, taps_across_;
+  at::IntArrayRef stride_, padding_;
+};
+
 /// Returns the gradient of the weight [out, in, height, width] from x [N, in, H, W] and dy [N, out,
 /// H', W'], all in channels_last memory: row o and column (i, j, c) of the product are weight
 /// [o, c, i, j].
 at::Tensor direct_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
                                   const at::Tensor& weight, at::IntArrayRef stride,
                                   at::IntArrayRef padding) {
-  const std::int64_t in = weight.size(1), out = weight.size(0), taps_down = weight.size(2),
-                     taps_across = weight.size(3), columns = in * taps_down * taps_across;
-  const std::int64_t height = x.size(2), width = x.size(3), down = dy.size(2), across = dy.size(3);
+  const Taps taps(x, dy, weight, stride, padding);
+  const std::int64_t out = weight.size(0), columns = taps.count();
   const float *const from = x.const_data_ptr<float>(), *const slope = dy.const_data_ptr<float>();
-  const bool pixels_alone = columns == in && padding[0] == 0 && padding[1] == 0;
-  PanelProducts products(1, out, columns, dy.size(0) * down * across, x.options());
-  const at::Tensor taps = at::zeros({at::get_num_threads(), columns}, x.options());
-  float* const all_taps = taps.mutable_data_ptr<float>();
+  PanelProducts products(1, out, columns, dy.numel() / out, x.options());
+  const at::Tensor copies = at::empty({at::get_num_threads(), columns}, x.options());
+  float* const of_threads = copies.mutable_data_ptr<float>();
   products.add([&](std::int64_t pixel, const PanelProducts::Place& place) {
     to_panels<kPanel>(slope + pixel * out, out, place.rows, place.panel);
-    const std::int64_t count = place.end - place.begin;
-    const std::int64_t n = pixel / (down * across);
-    const std::int64_t top = pixel / across % down * stride[0] - padding[0];
-    const std::int64_t left = pixel % across * stride[1] - padding[1];
-    if (pixels_alone)
-      return to_panels<kPanel>(from + ((n * height + top) * width + left) * in + place.begin, count,
-                               place.columns, place.panel);
-    float* const own = all_taps + at::get_thread_num() * columns;
-    const std::int64_t begin = std::max<std::int64_t>(-left, 0),
-                       end = std::min(width - left, taps_across);
-    for (std::int64_t i = 0; i < taps_down; ++i) {
-      float* const row = own + i * taps_across * in;
-      std::fill(row, row + taps_across * in, 0.f);
-      if (top + i < 0 || top + i >= height || begin >= end) continue;
-      const float* const pixels = from + ((n * height + top + i) * width + left) * in;
-      std::copy(pixels + begin * in, pixels + end * in, row + begin * in);
+    const float* own = taps.first(from, pixel);
+    if (!taps.are_pixels()) {
+      float* const copy = of_threads + at::get_thread_num() * columns;
+      taps.copy(from, pixel, copy);
+      own = copy;
     }
-    to_panels<kPanel>(own + place.begin, count, place.columns, place.panel);
+    to_panels<kPanel>(own + place.begin, place.end - place.begin, place.columns, place.panel);
   });
   at::Tensor gradient = at::empty(weight.sizes(), x.options(), kChannelsLast);
   float* const to = gradient.mutable_data_ptr<float>();
@@ -211,9 +250,35 @@ at::Tensor pixel_rows(const at::Tensor& x) {
 /// thread computes the pixels that it reads in the operators around, whose lines are in its caches:
 /// divided otherwise, the additions of gradients after it took twice as long.
 at::Tensor pixel_product(const at::Tensor& x, const at::Tensor& b, const at::Tensor& bias) {
-  return product_in_pieces(pixel_rows(x), b, bias, {at::get_num_threads(), 1})
-      .view({x.size(0), x.size(2), x.size(3), b.size(1)})
-      .permute({0, 3, 1, 2});
+  const at::Tensor rows = pixel_rows(x);
+  const at::Tensor product = is_fp32_on_cpu(x)
+                                 ? product_in_pieces(rows, b, bias, {at::get_num_threads(), 1})
+                             : bias.defined() ? at::addmm(bias, rows, b)
+                                              : at::mm(rows, b);
+  return product.view({x.size(0), x.size(2), x.size(3), b.size(1)}).permute({0, 3, 1, 2});
+}
+
+/// Returns all taps of all pixels, [pixels, height x width x in] of Taps.
+template <typename T>
+at::Tensor tap_rows(const at::Tensor& x, const Taps& taps, std::int64_t pixels) {
+  const at::Tensor rows = at::empty({pixels, taps.count()}, x.options());
+  const T* const from = x.const_data_ptr<T>();
+  T* const to = rows.mutable_data_ptr<T>();
+  at::parallel_for(0, pixels, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t pixel = begin; pixel < end; ++pixel)
+      taps.copy(from, pixel, to + pixel * taps.count());
+  });
+  return rows;
+}
+
+/// Returns the pixels in a row of the result.
+std::int64_t row_of_result(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
+                           at::IntArrayRef padding) {
+  return (x.size(3) + 2 * padding[1] - weight.size(3)) / stride[1] + 1;
+}
+
+bool are_pixels(const at::Tensor& weight, at::IntArrayRef padding) {
+  return keeps_pixels(weight, {1, 1}, padding, 1);
 }
 
 /// Returns the pixels of x [N, channels, H, W] that a convolution of 1 x 1 with this stride reads.
@@ -282,7 +347,10 @@ bool suits_pixel_products(const at::Tensor& x, const at::Tensor& weight, at::Int
                           at::IntArrayRef padding) {
 #if defined(__x86_64__)
   static const bool faster = at::hasMKL() && __builtin_cpu_is("intel") && has_avx512();
-  return faster && is_fp32_convolution(x, weight) && keeps_pixels(weight, {1, 1}, padding, 1) &&
+  if (is_convolution(x, weight, at::kBFloat16))
+    return has_avx512() && are_pixels(weight, padding) &&
+           row_of_result(x, weight, stride, padding) <= kShortRow;
+  return faster && is_convolution(x, weight, at::kFloat) && are_pixels(weight, padding) &&
          reuses(weight, has_strides(stride) ? kLeastStridedReuse : kLeastReuse);
 #else
   return false;
@@ -304,16 +372,29 @@ at::Tensor pixel_input_gradient(const at::Tensor& x, const at::Tensor& dy, const
 }
 
 at::Tensor pixel_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
-                                 at::IntArrayRef stride) {
-  return at::mm(pixel_rows(dy).t(), pixel_rows(pixels_read(x, stride)))
-      .unflatten(1, {x.size(1), 1, 1});
+                                 const at::Tensor& weight, at::IntArrayRef stride,
+                                 at::IntArrayRef padding) {
+  const Taps taps(x, dy, weight, stride, padding);
+  const at::Tensor rows = pixel_rows(dy);
+  const at::Tensor columns = taps.are_pixels()   ? pixel_rows(pixels_read(x, stride))
+                             : is_fp32_on_cpu(x) ? tap_rows<float>(x, taps, rows.size(0))
+                                                 : tap_rows<c10::BFloat16>(x, taps, rows.size(0));
+  return at::mm(rows.t(), columns)
+      .view({weight.size(0), weight.size(2), weight.size(3), x.size(1)})
+      .permute({0, 3, 1, 2});
 }
 
 bool suits_weight_gradient(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
                            at::IntArrayRef padding) {
-  return is_fp32_convolution(x, weight) &&
-         static_cast<double>(x.numel()) * static_cast<double>(weight.size(0)) >=
-             kLeastGradientWork &&
+  const auto work = static_cast<double>(x.numel()) * static_cast<double>(weight.size(0));
+  if (work < kLeastGradientWork) return false;
+  if (is_convolution(x, weight, at::kBFloat16)) {
+    const bool pixels = are_pixels(weight, padding);
+    const std::int64_t row = row_of_result(x, weight, stride, padding);
+    return has_avx512() &&
+           ((pixels && !has_strides(stride)) || row <= (pixels ? kStridedRow : kShortRow));
+  }
+  return is_convolution(x, weight, at::kFloat) &&
          ((!has_avx512() && reuses(weight)) || suits_pixel_products(x, weight, stride, padding) ||
           suits_winograd(x, weight, stride, padding));
 }
@@ -321,7 +402,8 @@ bool suits_weight_gradient(const at::Tensor& x, const at::Tensor& weight, at::In
 at::Tensor conv2d_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
                                   const at::Tensor& weight, at::IntArrayRef stride,
                                   at::IntArrayRef padding) {
-  if (suits_pixel_products(x, weight, stride, padding)) return pixel_weight_gradient(x, dy, stride);
+  if (!is_fp32_on_cpu(x) || suits_pixel_products(x, weight, stride, padding))
+    return pixel_weight_gradient(x, dy, weight, stride, padding);
   return as_operator("scalemark::conv2d_weight_gradient", {dy, weight}, [&] {
     return suits_winograd(x, weight, stride, padding)
                ? winograd_weight_gradient(x, dy)

@@ -116,7 +116,8 @@ class PanelProducts {
 /// CPU memory, x in channels_last memory, one group, an Intel processor with AVX-512, and many
 /// channels. On two threads of an Intel Xeon gradients of the weight of ResNet-50 took 0.58 to 1.03
 /// of the time, on one 0.69 to 1.01. With strides the pixels that are read are copied first, which
-/// needs more channels.
+/// needs more channels. In bf16 it is so with any processor with AVX-512, where rows of the result
+/// have at most 8 pixels: oneDNN has both, and its products took 0.51 to 0.90 of the time.
 bool suits_pixel_products(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
                           at::IntArrayRef padding);
 
@@ -128,8 +129,11 @@ at::Tensor pixel_conv2d(const at::Tensor& x, const at::Tensor& weight,
 at::Tensor pixel_input_gradient(const at::Tensor& x, const at::Tensor& dy, const at::Tensor& weight,
                                 at::IntArrayRef stride);
 
-/// Returns its gradient of the weight.
-at::Tensor pixel_weight_gradient(const at::Tensor& x, const at::Tensor& dy, at::IntArrayRef stride);
+/// Returns the gradient of the weight [out, in, h, w] of any convolution as a product of the pixels
+/// of dy and of copies of all that each is computed from.
+at::Tensor pixel_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
+                                 const at::Tensor& weight, at::IntArrayRef stride,
+                                 at::IntArrayRef padding);
 
 /// Returns true where conv2d_weight_gradient() is to compute the gradient of the weight [out, in,
 /// h, w], by products of panels, by Winograd's filters or where suits_pixel_products(): of fp32 in
@@ -137,7 +141,10 @@ at::Tensor pixel_weight_gradient(const at::Tensor& x, const at::Tensor& dy, at::
 /// to a panel. Of the convolutions of ResNet-50 at batch 16, on 2 threads of an EPYC (Zen 3),
 /// panels take 0.42 to 0.88 of LibTorch's time, Winograd's 0.32 to 0.46; those with fewer channels,
 /// which are left to LibTorch, 0.82 to 1.13. With AVX-512 panels are not used: on an Intel Xeon
-/// they took 0.69 to 1.42, Winograd's on 2 threads 0.72 to 0.89, on one 0.64 to 0.90.
+/// they took 0.69 to 1.42, Winograd's on 2 threads 0.72 to 0.89, on one 0.64 to 0.90. Also true in
+/// bf16 with AVX-512, of 1 x 1 without padding and strides or with at most 16 pixels in a row of
+/// the result, and of others with at most 8: products of pixels took 0.22 to 1.03 of oneDNN's time
+/// with AMX (1.2 of one convolution on one thread), 0.74 to 1.09 without.
 bool suits_weight_gradient(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
                            at::IntArrayRef padding);
 

@@ -106,9 +106,11 @@ inline bool is_fp32_on_cpu(const at::Tensor& x) {
 }
 
 /// Returns whether x [N, in, H, W], in channels_last memory, is convolved with the weight [out, in,
-/// h, w] in one group, in fp32 on the CPU.
-inline bool is_fp32_convolution(const at::Tensor& x, const at::Tensor& weight) {
-  const auto fits = [](const at::Tensor& t) { return is_fp32_on_cpu(t) && t.dim() == 4; };
+/// h, w] in one group, in this type on the CPU.
+inline bool is_convolution(const at::Tensor& x, const at::Tensor& weight, at::ScalarType type) {
+  const auto fits = [type](const at::Tensor& t) {
+    return t.is_cpu() && t.scalar_type() == type && t.dim() == 4;
+  };
   return fits(x) && fits(weight) && weight.size(1) == x.size(1) &&
          x.suggest_memory_format() == kChannelsLast;
 }

@@ -453,7 +453,7 @@ at::Tensor like_with_channels(const at::Tensor& x, std::int64_t channels) {
 
 bool suits_winograd(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
                     at::IntArrayRef padding) {
-  return is_fp32_convolution(x, weight) && keeps_pixels(weight, stride, padding, 3) &&
+  return is_convolution(x, weight, at::kFloat) && keeps_pixels(weight, stride, padding, 3) &&
          std::min(weight.size(0), weight.size(1)) >= kFewestChannels &&
          Tiling(x).count() >= kFewestTiles;
 }

@@ -19,11 +19,11 @@ struct Convolved {
   at::Tensor x, weight, bias;
 };
 
-Convolved random_tensors(const Case& c) {
+Convolved random_tensors(const Case& c, at::ScalarType dtype = at::kFloat) {
   torch::manual_seed(1);
-  return {at::randn({c.batch, c.in, c.height, c.width}).contiguous(kChannelsLast),
-          at::randn({c.out, c.in, c.kernel[0], c.kernel[1]}).contiguous(kChannelsLast),
-          at::randn({c.out})};
+  return {at::randn({c.batch, c.in, c.height, c.width}).to(dtype).contiguous(kChannelsLast),
+          at::randn({c.out, c.in, c.kernel[0], c.kernel[1]}).to(dtype).contiguous(kChannelsLast),
+          at::randn({c.out}).to(dtype)};
 }
 
 at::Tensor wide(const at::Tensor& x) { return x.detach().to(at::kDouble); }
@@ -44,9 +44,8 @@ std::pair<at::Tensor, at::Tensor> torchs_gradient(const Case& c, const Convolved
 
 class Convolution : public ::testing::TestWithParam<Case> {};
 
-TEST_P(Convolution, TakesTheGradientOfItsWeight) {
-  const Case& c = GetParam();
-  const Convolved narrow = random_tensors(c);
+void takes_the_gradient_of_its_weight(const Case& c, at::ScalarType dtype) {
+  const Convolved narrow = random_tensors(c, dtype);
   const auto [dy, plain] = torchs_gradient(c, narrow);
   const at::Tensor exact =
       torchs_gradient(c, {wide(narrow.x), wide(narrow.weight), wide(narrow.bias)}).second;
@@ -66,8 +65,12 @@ TEST_P(Convolution, TakesTheGradientOfItsWeight) {
   at::set_num_threads(before);
 }
 
-TEST_P(Convolution, TakesEveryGradient) {
-  const Case& c = GetParam();
+TEST_P(Convolution, TakesTheGradientOfItsWeight) {
+  for (const auto dtype : {at::kFloat, at::kBFloat16})
+    takes_the_gradient_of_its_weight(GetParam(), dtype);
+}
+
+void takes_every_gradient(const Case& c, at::ScalarType dtype) {
   const auto gradients = [&](const Convolved& t, const auto& convolve) {
     std::vector<at::Tensor> leaves;
     for (const at::Tensor& leaf : {t.x, t.weight, t.bias})
@@ -83,13 +86,17 @@ TEST_P(Convolution, TakesEveryGradient) {
                          const auto& padding) {
     return at::conv2d(x, weight, bias, stride, padding);
   };
-  const Convolved narrow = random_tensors(c);
+  const Convolved narrow = random_tensors(c, dtype);
   const auto exact = gradients({wide(narrow.x), wide(narrow.weight), wide(narrow.bias)}, torchs);
   const auto plain = gradients(narrow, torchs), ours = gradients(narrow, conv2d_trained);
   for (std::size_t i = 0; i < exact.size(); ++i)
     EXPECT_LT(error(ours[i], exact[i]),
               8 * error(plain[i], exact[i]) + 1e-6 * exact[i].abs().max().item<double>())
         << i;
+}
+
+TEST_P(Convolution, TakesEveryGradient) {
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) takes_every_gradient(GetParam(), dtype);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Convolution,
@@ -104,6 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Convolution,
                                            Case{2, 24, 17, 12, 11, {1, 7}, {1, 1}, {0, 3}},
                                            Case{2, 24, 17, 12, 11, {5, 2}, {3, 1}, {1, 0}},
                                            Case{1, 512, 512, 4, 4, {1, 1}, {1, 1}, {0, 0}},
+                                           Case{2, 256, 264, 8, 7, {1, 1}, {2, 2}, {0, 0}},
                                            Case{1, 16, 16, 2, 2, {5, 5}, {1, 1}, {4, 4}}));
 
 TEST(Convolution, OfPixelsIsAMatrixProduct) {
@@ -131,7 +139,7 @@ TEST(Convolution, OfPixelsIsAMatrixProduct) {
       expect_close(pixel_conv2d(x, weight, {}, c.stride),
                    at::conv2d(exact.x, exact.weight, {}, c.stride));
       expect_close(pixel_input_gradient(x, dy, weight, c.stride), dx);
-      expect_close(pixel_weight_gradient(x, dy, c.stride), dweight);
+      expect_close(pixel_weight_gradient(x, dy, weight, c.stride, c.padding), dweight);
     }
   }
   at::set_num_threads(before);
@@ -152,6 +160,27 @@ TEST(Convolution, IsOfPixelsWithoutNeighboursAndPadding) {
   EXPECT_FALSE(suits_pixel_products(x.contiguous(), weight, {1, 1}, {0, 0}));
 }
 
+TEST(Convolution, IsOfPixelsInBf16WhereRowsAreShort) {
+  const auto suits = [](std::int64_t width, std::int64_t taps, std::int64_t stride,
+                        std::int64_t padding = 0) {
+    const at::Tensor x = at::empty({4, 256, 32, width}, at::kBFloat16).contiguous(kChannelsLast);
+    const at::Tensor weight = at::empty({256, 256, taps, taps}, at::kBFloat16);
+    const std::vector<std::int64_t> strides(2, stride), paddings(2, padding);
+    return std::pair{suits_pixel_products(x, weight, strides, paddings),
+                     suits_weight_gradient(x, weight, strides, paddings)};
+  };
+  using Both = std::pair<bool, bool>;  // all of it; the gradient of its weight
+  const bool with = has_avx512();
+  EXPECT_EQ(suits(8, 1, 1), (Both{with, with}));
+  EXPECT_EQ(suits(15, 1, 2), (Both{with, with}));
+  EXPECT_EQ(suits(32, 1, 1), (Both{false, with}));
+  EXPECT_EQ(suits(31, 1, 2), (Both{false, with}));
+  EXPECT_EQ(suits(8, 3, 1, 1), (Both{false, with}));
+  EXPECT_EQ(suits(16, 3, 2, 1), (Both{false, with}));
+  for (const Both& left : {suits(34, 1, 2), suits(9, 3, 1, 1), suits(16, 1, 1, 1)})
+    EXPECT_EQ(left, (Both{false, false}));
+}
+
 TEST(Convolution, SuitsOneGroupOfFp32InChannelsLastMemory) {
   const auto suits = [](const at::Tensor& x, const at::Tensor& weight, std::int64_t padding = 0) {
     return suits_weight_gradient(x, weight, std::vector<std::int64_t>(2, 1),
@@ -161,7 +190,6 @@ TEST(Convolution, SuitsOneGroupOfFp32InChannelsLastMemory) {
   const at::Tensor weight = at::randn({256, 256, 1, 1});
   EXPECT_EQ(suits(x, weight), !has_avx512() || suits_pixel_products(x, weight, {1, 1}, {0, 0}));
   EXPECT_FALSE(suits(x.contiguous(), weight));
-  EXPECT_FALSE(suits(x.to(at::kBFloat16), weight.to(at::kBFloat16)));
   EXPECT_FALSE(suits(x, at::randn({256, 32, 1, 1}))) << "groups";
   EXPECT_FALSE(suits(x.slice(2, 0, 1).slice(3, 0, 8), weight)) << "little work";
   const at::Tensor narrow = at::randn({2, 64, 32, 32}).contiguous(kChannelsLast);
