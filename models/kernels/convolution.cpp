@@ -1,6 +1,6 @@
 // Trains a convolution: of the result and the two gradients each is computed by Winograd's filters,
-// as a matrix product of pixels, by the products of panels of this file, or by LibTorch's
-// convolutions. A gradient of the weight by panels is a product of [out, pixels] and [pixels,
+// as a matrix product of pixels or of copies of what they are computed from, by the products of
+// panels of this file, or by LibTorch's convolutions. A gradient of the weight by panels is a product of [out, pixels] and [pixels,
 // columns]. Pixels pass in chunks: both sides are copied or transformed into panels that stay in a
 // thread's caches, and each block of the product adds its chunks in their order. Results are the
 // same for the same number of threads.
@@ -258,12 +258,11 @@ at::Tensor pixel_product(const at::Tensor& x, const at::Tensor& b, const at::Ten
   return product.view({x.size(0), x.size(2), x.size(3), b.size(1)}).permute({0, 3, 1, 2});
 }
 
-/// Returns all taps of all pixels, [pixels, height x width x in] of Taps.
-template <typename T>
+/// Returns all taps of all pixels of bf16, [pixels, height x width x in] of Taps.
 at::Tensor tap_rows(const at::Tensor& x, const Taps& taps, std::int64_t pixels) {
   const at::Tensor rows = at::empty({pixels, taps.count()}, x.options());
-  const T* const from = x.const_data_ptr<T>();
-  T* const to = rows.mutable_data_ptr<T>();
+  const c10::BFloat16* const from = x.const_data_ptr<c10::BFloat16>();
+  c10::BFloat16* const to = rows.mutable_data_ptr<c10::BFloat16>();
   at::parallel_for(0, pixels, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t pixel = begin; pixel < end; ++pixel)
       taps.copy(from, pixel, to + pixel * taps.count());
@@ -376,9 +375,8 @@ at::Tensor pixel_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
                                  at::IntArrayRef padding) {
   const Taps taps(x, dy, weight, stride, padding);
   const at::Tensor rows = pixel_rows(dy);
-  const at::Tensor columns = taps.are_pixels()   ? pixel_rows(pixels_read(x, stride))
-                             : is_fp32_on_cpu(x) ? tap_rows<float>(x, taps, rows.size(0))
-                                                 : tap_rows<c10::BFloat16>(x, taps, rows.size(0));
+  const at::Tensor columns = taps.are_pixels() ? pixel_rows(pixels_read(x, stride))
+                                               : tap_rows(x, taps, rows.size(0));
   return at::mm(rows.t(), columns)
       .view({weight.size(0), weight.size(2), weight.size(3), x.size(1)})
       .permute({0, 3, 1, 2});

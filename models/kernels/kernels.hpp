@@ -117,7 +117,7 @@ class PanelProducts {
 /// channels. On two threads of an Intel Xeon gradients of the weight of ResNet-50 took 0.58 to 1.03
 /// of the time, on one 0.69 to 1.01. With strides the pixels that are read are copied first, which
 /// needs more channels. In bf16 it is so with any processor with AVX-512, where rows of the result
-/// have at most 8 pixels: oneDNN has both, and its products took 0.51 to 0.90 of the time.
+/// have at most 8 pixels: oneDNN has both, and its products took 0.53 to 0.90 of the time.
 bool suits_pixel_products(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
                           at::IntArrayRef padding);
 
@@ -129,8 +129,8 @@ at::Tensor pixel_conv2d(const at::Tensor& x, const at::Tensor& weight,
 at::Tensor pixel_input_gradient(const at::Tensor& x, const at::Tensor& dy, const at::Tensor& weight,
                                 at::IntArrayRef stride);
 
-/// Returns the gradient of the weight [out, in, h, w] of any convolution as a product of the pixels
-/// of dy and of copies of all that each is computed from.
+/// Returns the gradient of the weight [out, in, h, w] as a product of the pixels of dy and of x, in
+/// bf16 of any convolution as one with copies of all that each pixel of dy is computed from.
 at::Tensor pixel_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
                                  const at::Tensor& weight, at::IntArrayRef stride,
                                  at::IntArrayRef padding);
