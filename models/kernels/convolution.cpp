@@ -1,9 +1,9 @@
 // Trains a convolution: of the result and the two gradients each is computed by Winograd's filters,
 // as a matrix product of pixels or of copies of what they are computed from, by the products of
-// panels of this file, or by LibTorch's convolutions. A gradient of the weight by panels is a product of [out, pixels] and [pixels,
-// columns]. Pixels pass in chunks: both sides are copied or transformed into panels that stay in a
-// thread's caches, and each block of the product adds its chunks in their order. Results are the
-// same for the same number of threads.
+// panels of this file, or by LibTorch's convolutions. A gradient of the weight by panels is a
+// product of [out, pixels] and [pixels, columns]. Pixels pass in chunks: both sides are copied or
+// transformed into panels that stay in a thread's caches, and each block of the product adds its
+// chunks in their order. Results are the same for the same number of threads.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -375,8 +375,8 @@ at::Tensor pixel_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
                                  at::IntArrayRef padding) {
   const Taps taps(x, dy, weight, stride, padding);
   const at::Tensor rows = pixel_rows(dy);
-  const at::Tensor columns = taps.are_pixels() ? pixel_rows(pixels_read(x, stride))
-                                               : tap_rows(x, taps, rows.size(0));
+  const at::Tensor columns =
+      taps.are_pixels() ? pixel_rows(pixels_read(x, stride)) : tap_rows(x, taps, rows.size(0));
   return at::mm(rows.t(), columns)
       .view({weight.size(0), weight.size(2), weight.size(3), x.size(1)})
       .permute({0, 3, 1, 2});
