@@ -174,7 +174,7 @@ class Taps {
 
   std::int64_t count() const { return taps_down_ * taps_across_ * in_; }
   bool are_pixels() const { return count() == in_ && padding_[0] == 0 && padding_[1] == 0; }
-  /// Returns where the first tap of a pixel lies, if it is inside.
+  /// Returns where the first tap of a pixel lies, which must be inside.
   template <typename T>
   const T* first(const T* x, std::int64_t pixel) const {
     return at(x, pixel, top(pixel), left(pixel));
@@ -220,13 +220,13 @@ at::Tensor direct_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
   float* const of_threads = copies.mutable_data_ptr<float>();
   products.add([&](std::int64_t pixel, const PanelProducts::Place& place) {
     to_panels<kPanel>(slope + pixel * out, out, place.rows, place.panel);
-    const float* own = taps.first(from, pixel);
-    if (!taps.are_pixels()) {
-      float* const copy = of_threads + at::get_thread_num() * columns;
-      taps.copy(from, pixel, copy);
-      own = copy;
-    }
-    to_panels<kPanel>(own + place.begin, place.end - place.begin, place.columns, place.panel);
+    const std::int64_t count = place.end - place.begin;
+    if (taps.are_pixels())
+      return to_panels<kPanel>(taps.first(from, pixel) + place.begin, count, place.columns,
+                               place.panel);
+    float* const own = of_threads + at::get_thread_num() * columns;
+    taps.copy(from, pixel, own);
+    to_panels<kPanel>(own + place.begin, count, place.columns, place.panel);
   });
   at::Tensor gradient = at::empty(weight.sizes(), x.options(), kChannelsLast);
   float* const to = gradient.mutable_data_ptr<float>();
