@@ -14,9 +14,6 @@
 #include <utility>
 
 #include "models/sequence_layers.hpp"
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 namespace scalemark {
 namespace {
@@ -58,16 +55,6 @@ std::pair<std::string_view, Word> name_of(Activation activation) {
 
 bool use_fused_operators(const at::Tensor& weight) {
   return weight.is_cpu() && has_fused_operators(weight.scalar_type());
-}
-
-/// Returns whether this processor has AMX's products of bf16.
-bool has_amx() {
-#if defined(__x86_64__)
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx >> 22 & 1) != 0;
-#else
-  return false;
-#endif
 }
 
 /// Returns the type in which layers compute before they are quantised.
@@ -130,22 +117,6 @@ const FixedConvolution* FrozenConv::fixed_for(const at::Tensor& x) {
   return fixed_.get();
 }
 
-/// Returns the product with a weight of 1 x 1 in bf16. On one thread of an Intel Xeon with AMX,
-/// oneDNN's products of 2 or 8 images of ResNet-50 take 0.68 to 1.10 of the time of its
-/// convolutions, without AMX 0.98 to 1.09.
-FrozenLinear* FrozenConv::product_for(const at::Tensor& x) {
-  static const bool amx = has_amx();
-  const auto is_one = [](std::int64_t taps) { return taps == 1; };
-  if (amx && weight_.defined() && !packed_ && weight_.scalar_type() == at::kBFloat16 &&
-      std::ranges::all_of(weight_.sizes().slice(2), is_one) &&
-      padding_ == std::vector<std::int64_t>{0, 0} &&
-      x.is_contiguous(at::MemoryFormat::ChannelsLast)) {
-    product_ = std::make_unique<FrozenLinear>(weight_.flatten(1), bias_, at::kBFloat16);
-    weight_ = at::Tensor();
-  }
-  return product_.get();
-}
-
 at::Tensor FrozenConv::noted(const at::Tensor& x, at::Tensor y) {
   if (!notes_ranges_) return y;
   input_.add(x);
@@ -172,10 +143,6 @@ at::Tensor FrozenConv::convolve(const at::Tensor& x, Activation activation) {
   if (of_cudnn_ && activation == Activation::relu)
     return at::cudnn_convolution_relu(x, weight_, bias_, stride_, padding_, kNoDilation, 1);
   if (!fused_) return activated(plain(x), activation);
-  if (FrozenLinear* const product = product_for(x)) {
-    const at::Tensor read = x.slice(2, 0, x.size(2), stride_[0]).slice(3, 0, x.size(3), stride_[1]);
-    return product->forward(read.permute({0, 2, 3, 1}), activation).permute({0, 3, 1, 2});
-  }
   if (const FixedConvolution* const fixed = fixed_for(x)) {
     const bool relu = activation == Activation::relu;
     return activated((*fixed)(x, bias_, relu), relu ? Activation::none : activation);
@@ -194,7 +161,6 @@ at::Tensor FrozenConv::convolve_add_relu(const at::Tensor& x, at::Tensor residua
     return at::cudnn_convolution_add_relu(x, weight_, residual, /*alpha=*/1., bias_, stride_,
                                           padding_, kNoDilation, 1);
   if (!fused_) return residual.add_(plain(x)).relu_();
-  if (product_) return residual.add_(convolve(x, Activation::none)).relu_();
   if (const FixedConvolution* const fixed = fixed_for(x))
     return (*fixed)(x, bias_, /*relu=*/true, residual);
   static const auto convolution =

@@ -19,24 +19,6 @@ namespace scalemark {
 /// them.
 bool has_fused_operators(at::ScalarType dtype);
 
-/// A matrix product for inference, with fused operators where there are any.
-class FrozenLinear {
- public:
-  /// Casts `weight` [out, in] and `bias` [out], which may be undefined, to `dtype`. With kQInt8 the
-  /// layer computes in fp32 until quantize().
-  FrozenLinear(const at::Tensor& weight, const at::Tensor& bias, at::ScalarType dtype);
-  /// Maps [..., in] to [..., out].
-  at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
-  void quantize();
-
- private:
-  at::Tensor weight_;
-  std::optional<at::Tensor> bias_;
-  bool fused_;
-  bool packed_ = false;
-  std::unique_ptr<Int8Linear> int8_;
-};
-
 /// A convolution for inference. Where there are no fused operators (float64 on the CPU, CUDA
 /// without cuDNN), ReLU and addition are separate operators.
 class FrozenConv {
@@ -59,15 +41,12 @@ class FrozenConv {
   at::Tensor noted(const at::Tensor& x, at::Tensor y);
   at::Tensor plain(const at::Tensor& x) const;
   const at::Tensor& packed_for(const at::Tensor& x);
-  /// Null where the convolution is not computed as a matrix product of pixels.
-  FrozenLinear* product_for(const at::Tensor& x);
   /// Null where no kernel of the operators suits what this layer was first used with.
   const FixedConvolution* fixed_for(const at::Tensor& x);
 
   const OperatorSet& operators_;
   at::Tensor weight_, bias_;
   std::unique_ptr<FixedConvolution> fixed_;  ///< in the place of weight_
-  std::unique_ptr<FrozenLinear> product_;    ///< so too
   std::vector<std::int64_t> stride_, padding_;
   bool fused_;           ///< computed by oneDNN's fused operators
   bool of_cudnn_;        ///< ReLU and addition by cuDNN's
@@ -76,6 +55,24 @@ class FrozenConv {
   at::Tensor exact_;     ///< while it does: the weight as given
   ActivationRange input_, output_;
   std::unique_ptr<Int8Conv> int8_;
+};
+
+/// A matrix product for inference, with fused operators where there are any.
+class FrozenLinear {
+ public:
+  /// Casts `weight` [out, in] and `bias` [out], which may be undefined, to `dtype`. With kQInt8 the
+  /// layer computes in fp32 until quantize().
+  FrozenLinear(const at::Tensor& weight, const at::Tensor& bias, at::ScalarType dtype);
+  /// Maps [..., in] to [..., out].
+  at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
+  void quantize();
+
+ private:
+  at::Tensor weight_;
+  std::optional<at::Tensor> bias_;
+  bool fused_;
+  bool packed_ = false;
+  std::unique_ptr<Int8Linear> int8_;
 };
 
 /// Makes a model ready for inference, irreversibly: eval mode, no gradients, parameters in `dtype`

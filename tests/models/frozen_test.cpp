@@ -143,29 +143,5 @@ TEST(ConvNorm, AddsTheResidualBeforeItClips) {
   }
 }
 
-/// With AMX it is a product of pixels where it first computes without a residual.
-TEST(ConvNorm, OfPixelsInBf16ServesEitherUse) {
-  for (const std::int64_t stride : {1, 2})
-    for (const bool adds_first : {false, true}) {
-      torch::manual_seed(3);
-      ConvNorm layer(std::make_shared<GateHolder>(), 32, 48, {1, stride, 0});
-      layer.eval();
-      const c10::InferenceMode inference;
-      const auto drawn = [](std::int64_t channels, std::int64_t size) {
-        return at::randn({2, channels, size, size}).contiguous(at::MemoryFormat::ChannelsLast);
-      };
-      const at::Tensor x = drawn(32, 9), residual = drawn(48, stride == 1 ? 9 : 5);
-      const at::Tensor plain = layer.forward(x), sum = at::relu(plain + residual);
-      layer.freeze(at::kBFloat16);
-      const auto narrow = [](const at::Tensor& t) { return t.to(at::kBFloat16); };
-      if (adds_first) layer.add_relu(narrow(x), narrow(residual));
-      const at::Tensor found = layer.forward(narrow(x));
-      EXPECT_LT(distance(found, plain), 0.02);
-      EXPECT_TRUE(found.is_contiguous(at::MemoryFormat::ChannelsLast));
-      EXPECT_LT(distance(layer.forward(narrow(x), Activation::relu), at::relu(plain)), 0.02);
-      EXPECT_LT(distance(layer.add_relu(narrow(x), narrow(residual)), sum), 0.02);
-    }
-}
-
 }  // namespace
 }  // namespace scalemark::frozen_test
