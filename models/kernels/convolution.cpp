@@ -156,6 +156,11 @@ const float* PanelProducts::row(std::int64_t row, std::int64_t panel) const {
 
 namespace {
 
+/// Returns whether each pixel of a result is computed from one pixel alone.
+bool are_pixels(const at::Tensor& weight, at::IntArrayRef padding) {
+  return keeps_pixels(weight, {1, 1}, padding, 1);
+}
+
 /// Copies what each pixel of a result is computed from: of x [N, in, H, W] in channels_last memory
 /// all taps [height, width, in], with zeros for those outside.
 class Taps {
@@ -173,7 +178,6 @@ class Taps {
         padding_(padding) {}
 
   std::int64_t count() const { return taps_down_ * taps_across_ * in_; }
-  bool are_pixels() const { return count() == in_ && padding_[0] == 0 && padding_[1] == 0; }
   /// Returns where the first tap of a pixel lies, which must be inside.
   template <typename T>
   const T* first(const T* x, std::int64_t pixel) const {
@@ -181,13 +185,13 @@ class Taps {
   }
   template <typename T>
   void copy(const T* x, std::int64_t pixel, T* to) const {
-    const std::int64_t begin = std::max<std::int64_t>(-left(pixel), 0),
-                       end = std::min(width_ - left(pixel), taps_across_);
-    for (std::int64_t i = 0; i < taps_down_; ++i, to += taps_across_ * in_) {
-      const std::int64_t row = top(pixel) + i;
+    const std::int64_t top = this->top(pixel), left = this->left(pixel);
+    const std::int64_t begin = std::max<std::int64_t>(-left, 0),
+                       end = std::min(width_ - left, taps_across_);
+    for (std::int64_t row = top; row < top + taps_down_; ++row, to += taps_across_ * in_) {
       std::fill(to, to + taps_across_ * in_, T(0.f));
       if (row < 0 || row >= height_ || begin >= end) continue;
-      const T* const from = at(x, pixel, row, left(pixel) + begin);
+      const T* const from = at(x, pixel, row, left + begin);
       std::copy(from, from + (end - begin) * in_, to + begin * in_);
     }
   }
@@ -213,6 +217,7 @@ at::Tensor direct_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
                                   const at::Tensor& weight, at::IntArrayRef stride,
                                   at::IntArrayRef padding) {
   const Taps taps(x, dy, weight, stride, padding);
+  const bool alone = are_pixels(weight, padding);
   const std::int64_t out = weight.size(0), columns = taps.count();
   const float *const from = x.const_data_ptr<float>(), *const slope = dy.const_data_ptr<float>();
   PanelProducts products(1, out, columns, dy.numel() / out, x.options());
@@ -221,7 +226,7 @@ at::Tensor direct_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
   products.add([&](std::int64_t pixel, const PanelProducts::Place& place) {
     to_panels<kPanel>(slope + pixel * out, out, place.rows, place.panel);
     const std::int64_t count = place.end - place.begin;
-    if (taps.are_pixels())
+    if (alone)
       return to_panels<kPanel>(taps.first(from, pixel) + place.begin, count, place.columns,
                                place.panel);
     float* const own = of_threads + at::get_thread_num() * columns;
@@ -253,8 +258,7 @@ at::Tensor pixel_product(const at::Tensor& x, const at::Tensor& b, const at::Ten
   const at::Tensor rows = pixel_rows(x);
   const at::Tensor product = is_fp32_on_cpu(x)
                                  ? product_in_pieces(rows, b, bias, {at::get_num_threads(), 1})
-                             : bias.defined() ? at::addmm(bias, rows, b)
-                                              : at::mm(rows, b);
+                                 : at::linear(rows, b.t(), bias);
   return product.view({x.size(0), x.size(2), x.size(3), b.size(1)}).permute({0, 3, 1, 2});
 }
 
@@ -274,10 +278,6 @@ at::Tensor tap_rows(const at::Tensor& x, const Taps& taps, std::int64_t pixels) 
 std::int64_t row_of_result(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
                            at::IntArrayRef padding) {
   return (x.size(3) + 2 * padding[1] - weight.size(3)) / stride[1] + 1;
-}
-
-bool are_pixels(const at::Tensor& weight, at::IntArrayRef padding) {
-  return keeps_pixels(weight, {1, 1}, padding, 1);
 }
 
 /// Returns the pixels of x [N, channels, H, W] that a convolution of 1 x 1 with this stride reads.
@@ -373,10 +373,10 @@ at::Tensor pixel_input_gradient(const at::Tensor& x, const at::Tensor& dy, const
 at::Tensor pixel_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
                                  const at::Tensor& weight, at::IntArrayRef stride,
                                  at::IntArrayRef padding) {
-  const Taps taps(x, dy, weight, stride, padding);
   const at::Tensor rows = pixel_rows(dy);
-  const at::Tensor columns =
-      taps.are_pixels() ? pixel_rows(pixels_read(x, stride)) : tap_rows(x, taps, rows.size(0));
+  const at::Tensor columns = are_pixels(weight, padding)
+                                 ? pixel_rows(pixels_read(x, stride))
+                                 : tap_rows(x, Taps(x, dy, weight, stride, padding), rows.size(0));
   return at::mm(rows.t(), columns)
       .view({weight.size(0), weight.size(2), weight.size(3), x.size(1)})
       .permute({0, 3, 1, 2});
