@@ -15,7 +15,7 @@ from support import SCALEMARK, SMALL, SOURCE, main
 RUN = [*SMALL, "--num_batches", "3"]
 SCALE = ["scale", *RUN, "--ranks", "1,2", "--repeats", "1"]
 PLAN = {"settings": {"model": "trivial", "batch_size": 4, "num_warmup_batches": 1, "num_batches": 3}, "repeats": 1}
-GENEROUS = ["--delta", "50", "--point_delta", "90"]  # a pass, however noisy the sweep was
+GENEROUS = ["--delta", "50", "--point_delta", "90"]
 CURVE = SOURCE / "results/baselines/resnet50-1gbit-4hosts.json"
 # Commands whose results go to a file.
 MEASURING = {"run": ["run", *RUN], "scale": SCALE, "infer": ["infer", *RUN], "preflight": ["preflight", "--pinning"],
