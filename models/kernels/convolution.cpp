@@ -81,7 +81,9 @@ constexpr double kLeastGradientWork = 1 << 22;    ///< elements of x times rows
 constexpr std::int64_t kLeastReuse = 96;          ///< multiply-adds of each value that is copied
 constexpr std::int64_t kLeastStridedReuse = 256;  ///< where pixels are copied for a product
 constexpr std::int64_t kShortRow = 8;     ///< pixels of a result, for which oneDNN's bf16 is slow
-constexpr std::int64_t kStridedRow = 16;  ///< and its gradient of a weight of 1 x 1
+constexpr std::int64_t kStridedRow = 16;  ///< and its gradient of a weight of 1 x 1,
+constexpr std::int64_t kTiledRow = 14;    ///< or of any weight, as a product by tiles
+constexpr std::int64_t kFewestPixels = 256;  ///< for which a fixed weight is copied each time
 constexpr std::int64_t kDeepest = 128, kFlattest = 32;  ///< of a chunk
 constexpr std::int64_t kChunkBytes = 1 << 20;           ///< of all panels of a chunk
 constexpr std::int64_t kBytesOfParts = 4 << 20;  ///< of the products of all parts of the depth
@@ -258,7 +260,7 @@ at::Tensor pixel_product(const at::Tensor& x, const at::Tensor& b, const at::Ten
   const at::Tensor rows = pixel_rows(x);
   const at::Tensor product = is_fp32_on_cpu(x)
                                  ? product_in_pieces(rows, b, bias, {at::get_num_threads(), 1})
-                                 : at::linear(rows, b.t(), bias);
+                                 : linear_product(rows, b.t(), bias);
   return product.view({x.size(0), x.size(2), x.size(3), b.size(1)}).permute({0, 3, 1, 2});
 }
 
@@ -348,7 +350,8 @@ bool suits_pixel_products(const at::Tensor& x, const at::Tensor& weight, at::Int
   static const bool faster = at::hasMKL() && __builtin_cpu_is("intel") && has_avx512();
   if (is_convolution(x, weight, at::kBFloat16))
     return has_avx512() && are_pixels(weight, padding) &&
-           row_of_result(x, weight, stride, padding) <= kShortRow;
+           (row_of_result(x, weight, stride, padding) <= kShortRow ||
+            (has_tiles() && has_strides(stride)));
   return faster && is_convolution(x, weight, at::kFloat) && are_pixels(weight, padding) &&
          reuses(weight, has_strides(stride) ? kLeastStridedReuse : kLeastReuse);
 #else
@@ -359,6 +362,26 @@ bool suits_pixel_products(const at::Tensor& x, const at::Tensor& weight, at::Int
 at::Tensor pixel_conv2d(const at::Tensor& x, const at::Tensor& weight,
                         const std::optional<at::Tensor>& bias, at::IntArrayRef stride) {
   return pixel_product(pixels_read(x, stride), weight.flatten(1).t(), bias.value_or(at::Tensor()));
+}
+
+bool suits_fixed_pixels(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
+                        at::IntArrayRef padding) {
+  return has_tiles() && is_convolution(x, weight, at::kBFloat16) &&
+         suits_pixel_products(x, weight, stride, padding) &&
+         pixels_read(x, stride).numel() >= kFewestPixels * x.size(1);
+}
+
+at::Tensor fixed_pixel_conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                              at::IntArrayRef stride, bool relu, const at::Tensor& residual) {
+  const at::Tensor read = pixels_read(x, stride);
+  at::Tensor y = residual;
+  if (!y.defined())
+    y = at::empty({x.size(0), weight.size(0), read.size(2), read.size(3)}, x.options(),
+                  kChannelsLast);
+  at::Tensor rows = y.permute({0, 2, 3, 1}).view({-1, weight.size(0)});
+  tile_product(rows, /*add=*/residual.defined(), pixel_rows(read), weight.flatten(1).t(), bias,
+               relu);
+  return y;
 }
 
 at::Tensor pixel_input_gradient(const at::Tensor& x, const at::Tensor& dy, const at::Tensor& weight,
@@ -377,7 +400,7 @@ at::Tensor pixel_weight_gradient(const at::Tensor& x, const at::Tensor& dy,
   const at::Tensor columns = are_pixels(weight, padding)
                                  ? pixel_rows(pixels_read(x, stride))
                                  : tap_rows(x, Taps(x, dy, weight, stride, padding), rows.size(0));
-  return at::mm(rows.t(), columns)
+  return product(rows.t(), columns)
       .view({weight.size(0), weight.size(2), weight.size(3), x.size(1)})
       .permute({0, 3, 1, 2});
 }
@@ -389,8 +412,10 @@ bool suits_weight_gradient(const at::Tensor& x, const at::Tensor& weight, at::In
   if (is_convolution(x, weight, at::kBFloat16)) {
     const bool pixels = are_pixels(weight, padding);
     const std::int64_t row = row_of_result(x, weight, stride, padding);
+    const std::int64_t taps = has_tiles() ? kTiledRow : kShortRow;
     return has_avx512() &&
-           ((pixels && !has_strides(stride)) || row <= (pixels ? kStridedRow : kShortRow));
+           ((pixels && !has_strides(stride)) || row <= (pixels ? kStridedRow : taps) ||
+            suits_pixel_products(x, weight, stride, padding));
   }
   return is_convolution(x, weight, at::kFloat) &&
          ((!has_avx512() && reuses(weight)) || suits_pixel_products(x, weight, stride, padding) ||

@@ -125,6 +125,15 @@ bool suits_pixel_products(const at::Tensor& x, const at::Tensor& weight, at::Int
 at::Tensor pixel_conv2d(const at::Tensor& x, const at::Tensor& weight,
                         const std::optional<at::Tensor>& bias, at::IntArrayRef stride);
 
+/// Returns true where fixed_pixel_conv2d() is to compute such a convolution without gradients:
+/// bf16, by tiles, of at least 256 pixels.
+bool suits_fixed_pixels(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
+                        at::IntArrayRef padding);
+
+/// Returns what FixedConvolution does.
+at::Tensor fixed_pixel_conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                              at::IntArrayRef stride, bool relu, const at::Tensor& residual);
+
 /// Returns its gradient of x from dy, that of its result.
 at::Tensor pixel_input_gradient(const at::Tensor& x, const at::Tensor& dy, const at::Tensor& weight,
                                 at::IntArrayRef stride);
@@ -204,18 +213,34 @@ at::Tensor product_in_pieces(const at::Tensor& a, const at::Tensor& b, const at:
 /// so long that a product reads one of their columns from a cache find room there in every set, and
 /// rows of an odd vocabulary are aligned. On 2 threads of an Intel Xeon with AMX, bf16 products of
 /// 1,024 rows with [50257, 768] took 50.7 ms into such rows and 65.8 ms into contiguous ones; the
-/// gradient of x took 69 ms from such rows and 113 ms from contiguous ones, and 58 ms as a sum of
-/// products of 4,096 classes each. Without AMX they took the same.
+/// gradient of x took 69 ms from such rows and 113 ms from contiguous ones, all by LibTorch.
+/// Without AMX they took the same.
 at::Tensor rows_apart(std::int64_t rows, std::int64_t columns, const at::TensorOptions& options);
 
+/// Returns whether this process may use the tile registers of AMX for bf16: the processor and the
+/// system have them, and ONEDNN_MAX_CPU_ISA does not say otherwise.
+bool has_tiles();
+
+/// Returns true where tile_product() is to compute a [m, k] b [k, n]: bf16 in CPU memory, at least
+/// 32 of each and 2^23 multiply-adds, with one stride of 1.
+bool suits_tiles(const at::Tensor& a, const at::Tensor& b);
+
+/// Writes a [m, k] b [k, n] + bias [n] (undefined: none) to `to` [m, n], bf16 or fp32, whose rows
+/// are contiguous, or adds it there, and of that max(., 0) with `relu`. Sums are fp32, rounded
+/// once.
+void tile_product(at::Tensor& to, bool add, const at::Tensor& a, const at::Tensor& b,
+                  const at::Tensor& bias, bool relu = false);
+
+/// Returns a [m, k] b [k, n] -> [m, n] in their type, by tiles where that suits.
+at::Tensor product(const at::Tensor& a, const at::Tensor& b);
+
 /// Returns x [..., in] weight^T [in, out] + bias [out] (undefined: none) -> [..., out], as
-/// at::linear() does without gradients, in pieces where that is faster. bf16 logits of a vocabulary
-/// are rows_apart().
+/// at::linear() does without gradients, in pieces or by tiles where that is faster. bf16 logits of
+/// a vocabulary are rows_apart().
 at::Tensor linear_product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
-/// Returns the gradient of x, dy [rows, out] weight [out, in] -> [rows, in], in pieces where that
-/// is faster. Over a vocabulary it is the sum of bf16 products of 4,096 classes each, added in
-/// fp32.
+/// Returns the gradient of x, dy [rows, out] weight [out, in] -> [rows, in], in pieces or by tiles
+/// where that is faster.
 at::Tensor product_input_gradient(const at::Tensor& dy, const at::Tensor& weight);
 
 /// Returns true where add_weight_product() is to compute a gradient [out, in] from dy [rows, out]

@@ -36,6 +36,8 @@ void put(const Place& place, const ParameterGate::GradientWriter& write) {
 /// Computes gradient (+)= dy^T x with dy [n, out], x [n, in].
 void write_product(at::Tensor& gradient, bool add, const at::Tensor& dy, const at::Tensor& x) {
   if (suits_weight_product(gradient, dy, x)) return add_weight_product(gradient, add, dy, x);
+  if (gradient.scalar_type() == at::kFloat && suits_tiles(dy.t(), x))
+    return tile_product(gradient, add, dy.t(), x, {});
   if (x.scalar_type() == gradient.scalar_type()) {
     if (add)
       gradient.addmm_(dy.t(), x);

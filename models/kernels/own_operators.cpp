@@ -30,6 +30,20 @@ class WinogradConvolution : public FixedConvolution {
   WinogradFilters filters_;
 };
 
+class PixelConvolution : public FixedConvolution {
+ public:
+  PixelConvolution(at::Tensor weight, at::IntArrayRef stride)
+      : weight_(std::move(weight)), stride_(stride.vec()) {}
+  at::Tensor operator()(const at::Tensor& x, const at::Tensor& bias, bool relu,
+                        const at::Tensor& residual) const override {
+    return fixed_pixel_conv2d(x, weight_, bias, stride_, relu, residual);
+  }
+
+ private:
+  at::Tensor weight_;
+  std::vector<std::int64_t> stride_;
+};
+
 class OwnOperators : public OperatorSet {
  public:
   at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
@@ -106,8 +120,11 @@ class OwnOperators : public OperatorSet {
   std::unique_ptr<FixedConvolution> fixed_convolution(const at::Tensor& x, const at::Tensor& weight,
                                                       at::IntArrayRef stride,
                                                       at::IntArrayRef padding) const override {
-    if (!suits_winograd(x, weight, stride, padding)) return nullptr;
-    return std::make_unique<WinogradConvolution>(weight);
+    if (suits_winograd(x, weight, stride, padding))
+      return std::make_unique<WinogradConvolution>(weight);
+    if (suits_fixed_pixels(x, weight, stride, padding))
+      return std::make_unique<PixelConvolution>(weight, stride);
+    return nullptr;
   }
 
   bool places_gradients() const override { return true; }

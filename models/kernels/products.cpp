@@ -19,8 +19,6 @@ constexpr std::int64_t kFewestRows = 64;
 constexpr double kLeastMultiplyAdds = 1 << 24;  ///< some 0.2 ms: below, starting threads shows
 
 constexpr std::int64_t kVocabulary = 16384;  ///< classes from which bf16 products are laid out anew
-constexpr std::int64_t kPanelDepth = 4096;   ///< of the sums of one panel: 6 MB of a weight's rows
-constexpr std::int64_t kLeastRows = 512;     ///< that read a panel of the weight often enough
 
 /// Returns rows and columns [row, row + rows) x [column, column + columns) of a matrix. It bypasses
 /// the dispatcher, since the threads of a loop have neither its modes nor its observers.
@@ -39,19 +37,6 @@ void add_to_rows(at::Tensor& block, const float* bias) {
 
 bool is_bf16_of_a_vocabulary(const at::Tensor& x, const at::Tensor& weight) {
   return x.is_cpu() && x.scalar_type() == at::kBFloat16 && weight.size(0) >= kVocabulary;
-}
-
-/// Returns a [m, k] b [k, n] -> [m, n] as the sum, in fp32, of products of `kPanelDepth` of k.
-at::Tensor product_in_panels(const at::Tensor& a, const at::Tensor& b) {
-  const std::int64_t k = a.size(1);
-  const at::Tensor panels =
-      at::empty({divided_up(k, kPanelDepth), a.size(0), b.size(1)}, a.options());
-  for (std::int64_t begin = 0; begin < k; begin += kPanelDepth) {
-    const std::int64_t depth = std::min(kPanelDepth, k - begin);
-    at::Tensor panel = panels.select(0, begin / kPanelDepth);
-    at::mm_out(panel, a.narrow(1, begin, depth), b.narrow(0, begin, depth));
-  }
-  return panels.sum(0);
 }
 
 /// Returns the pieces of a product that is to be cut, else one.
@@ -116,9 +101,16 @@ at::Tensor linear_product(const at::Tensor& x, const at::Tensor& weight, const a
   const at::Tensor rows = x.reshape({-1, weight.size(1)}), columns = weight.t();
   std::vector<std::int64_t> shape = x.sizes().vec();
   shape.back() = weight.size(0);
-  if (!bias.defined() && is_bf16_of_a_vocabulary(x, weight)) {
-    at::Tensor product = rows_apart(rows.size(0), weight.size(0), x.options());
-    return at::mm_out(product, rows, columns).view(shape);
+  const bool apart = !bias.defined() && is_bf16_of_a_vocabulary(x, weight);
+  const bool tiled = suits_tiles(rows, columns);
+  if (apart || tiled) {
+    at::Tensor product = apart ? rows_apart(rows.size(0), weight.size(0), x.options())
+                               : at::empty({rows.size(0), weight.size(0)}, x.options());
+    if (tiled)
+      tile_product(product, /*add=*/false, rows, columns, bias);
+    else
+      at::mm_out(product, rows, columns);
+    return product.view(shape);
   }
   const ProductPieces pieces = pieces_of(rows, columns);
   if (pieces == ProductPieces{})
@@ -126,9 +118,15 @@ at::Tensor linear_product(const at::Tensor& x, const at::Tensor& weight, const a
   return product_in_pieces(rows, columns, bias, pieces).view(shape);
 }
 
+at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
+  if (!suits_tiles(a, b)) return at::mm(a, b);
+  at::Tensor product = at::empty({a.size(0), b.size(1)}, a.options());
+  tile_product(product, /*add=*/false, a, b, {});
+  return product;
+}
+
 at::Tensor product_input_gradient(const at::Tensor& dy, const at::Tensor& weight) {
-  if (is_bf16_of_a_vocabulary(dy, weight) && dy.size(0) >= kLeastRows)
-    return product_in_panels(dy, weight);
+  if (suits_tiles(dy, weight)) return product(dy, weight);
   const ProductPieces pieces = pieces_of(dy, weight);
   if (pieces == ProductPieces{}) return at::mm(dy, weight);
   return product_in_pieces(dy, weight, {}, pieces);

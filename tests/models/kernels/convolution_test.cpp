@@ -170,15 +170,47 @@ TEST(Convolution, IsOfPixelsInBf16WhereRowsAreShort) {
                      suits_weight_gradient(x, weight, strides, paddings)};
   };
   using Both = std::pair<bool, bool>;  // all of it; the gradient of its weight
-  const bool with = has_avx512();
+  const bool with = has_avx512(), tiles = has_tiles();
   EXPECT_EQ(suits(8, 1, 1), (Both{with, with}));
   EXPECT_EQ(suits(15, 1, 2), (Both{with, with}));
   EXPECT_EQ(suits(32, 1, 1), (Both{false, with}));
-  EXPECT_EQ(suits(31, 1, 2), (Both{false, with}));
+  EXPECT_EQ(suits(31, 1, 2), (Both{tiles, with}));
+  EXPECT_EQ(suits(34, 1, 2), (Both{tiles, tiles}));
   EXPECT_EQ(suits(8, 3, 1, 1), (Both{false, with}));
   EXPECT_EQ(suits(16, 3, 2, 1), (Both{false, with}));
-  for (const Both& left : {suits(34, 1, 2), suits(9, 3, 1, 1), suits(16, 1, 1, 1)})
+  EXPECT_EQ(suits(9, 3, 1, 1), (Both{false, tiles}));
+  EXPECT_EQ(suits(28, 3, 2, 1), (Both{false, tiles}));
+  for (const Both& left : {suits(15, 3, 1, 1), suits(30, 3, 2, 1), suits(16, 1, 1, 1)})
     EXPECT_EQ(left, (Both{false, false}));
+}
+
+TEST(Convolution, OfFixedPixelsIsThatOfFloat64) {
+  if (!has_tiles()) GTEST_SKIP() << "no AMX";
+  torch::manual_seed(7);
+  const auto images = [](std::int64_t channels, std::int64_t size) {
+    return at::randn({8, channels, size, size}, at::kBFloat16).contiguous(kChannelsLast);
+  };
+  const std::vector<std::int64_t> none(2, 0);
+  for (const auto& [size, step] : {std::pair{7, 1}, std::pair{14, 2}, std::pair{15, 2}}) {
+    const std::vector<std::int64_t> stride(2, step);
+    const at::Tensor x = images(96, size), weight = at::randn({72, 96, 1, 1}, at::kBFloat16) / 10,
+                     bias = at::randn({72}, at::kBFloat16);
+    const auto fixed = own_operators()->fixed_convolution(x, weight, stride, none);
+    ASSERT_TRUE(fixed) << size;
+    const auto wide = [](const at::Tensor& t) { return t.to(at::kDouble); };
+    const at::Tensor exact = at::conv2d(wide(x), wide(weight), wide(bias), stride);
+    const auto expect_close = [&](const at::Tensor& found, const at::Tensor& expected) {
+      ASSERT_EQ(found.sizes(), expected.sizes());
+      EXPECT_TRUE(found.is_contiguous(kChannelsLast));
+      EXPECT_LT((wide(found) - expected).abs().max().item<double>(), 0.03);
+    };
+    expect_close((*fixed)(x, bias, /*relu=*/false, {}), exact);
+    expect_close((*fixed)(x, bias, /*relu=*/true, {}), exact.relu());
+    const at::Tensor residual = images(72, exact.size(2)), before = wide(residual);
+    expect_close((*fixed)(x, bias, /*relu=*/true, residual), (exact + before).relu());
+    EXPECT_FALSE(own_operators()->fixed_convolution(x.narrow(0, 0, 1), weight, stride, none))
+        << "few pixels";
+  }
 }
 
 TEST(Convolution, SuitsOneGroupOfFp32InChannelsLastMemory) {

@@ -111,7 +111,7 @@ std::vector<Kernel> kernels() {
   constexpr bool shares = false;
 #endif
   return {
-      {"adam", "scalemark::adam", use_adam},
+      {"updates", "scalemark::adam", use_adam},
       {"attention", "scalemark::dropped_softmax", use_attention},
       {"attention", "scalemark::attention_backward", use_attention_by_products},
       {"batch_norm", "scalemark::batch_norm", use_batch_norm},
@@ -147,14 +147,15 @@ std::vector<Kernel> kernels() {
        [](const OperatorSet& operators) {
          operators.divided_heads(at::ones({1, 2, 3, 4}), 1, {at::ones({2, 2}), at::zeros({2, 2})});
        }},
-      {"sums", "scalemark::add_rows",
+      {"updates", "scalemark::add_rows",
        [](const OperatorSet& operators) {
          operators.add_rows(at::zeros({4, 2}), at::zeros({3}, at::kLong), at::ones({3, 2}));
        }},
       {"own_operators", "scalemark::in_shares", use_shares, shares},
-      {"sums", "scalemark::norm",
+      {"updates", "scalemark::norm",
        [](const OperatorSet& operators) { operators.norm(at::ones({10})); }},
       {"linear", "scalemark::widen", use_narrow_linear, widens},
+      {"tile_products", "scalemark::mm", use_narrow_linear, has_tiles()},
       {"winograd", "scalemark::conv2d", use_convolution},
   };
 }

@@ -133,7 +133,7 @@ TEST(VocabularyProducts, HaveRowsAnOddNumberOfCacheLinesApart) {
 TEST(VocabularyProducts, AreThoseOfFloat64WithOneRoundingOrTwo) {
   torch::manual_seed(4);
   for (const std::int64_t classes : {16384, 20001}) {
-    for (const std::int64_t rows : {8, 512}) {  // the gradient whole, and in panels
+    for (const std::int64_t rows : {8, 512}) {
       const at::Tensor x = at::randn({2, rows / 2, 16}, at::kBFloat16),
                        weight = at::randn({classes, 16}, at::kBFloat16);
       const at::Tensor logits = linear_product(x, weight, {});
