@@ -3,7 +3,7 @@
 // in blocks that stay in the caches of a thread.
 #include "models/kernels/loops.hpp"
 
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__linux__) && __has_include(<amxbf16intrin.h>)
 #define SCALEMARK_HAS_TILES
 #include <cpuid.h>
 #include <immintrin.h>
@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "models/kernels/kernels.hpp"
 
@@ -23,13 +24,27 @@ namespace scalemark {
 namespace {
 
 constexpr double kLeastTiledMultiplyAdds = 1 << 23;  ///< below, oneDNN's are as fast
-constexpr std::int64_t kLeastTiledSide = 32;         ///< of each: shorter ones are mostly padding
+constexpr std::int64_t kLeastTiledDepth = 32;        ///< less is mostly padding
+constexpr std::int64_t kLeastTiledSide = 64;  ///< of a part, to which both sides are copied anew
+
+/// Returns into how many parts rows and columns of a result [m, n] are cut, one part for each
+/// thread: into nearly square ones, of which least is copied.
+std::pair<std::int64_t, std::int64_t> parts_of(std::int64_t m, std::int64_t n) {
+  const std::int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  std::int64_t down = 1;
+  for (std::int64_t of_rows = 2; of_rows <= threads; ++of_rows)
+    if (threads % of_rows == 0 &&
+        m / of_rows + n * of_rows / threads < m / down + n * down / threads)
+      down = of_rows;
+  return {down, threads / down};
+}
 
 #ifdef SCALEMARK_HAS_TILES
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"  // GCC's own intrinsics of AVX-512
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#define SCALEMARK_TILES [[gnu::target("arch=x86-64-v4,avx512bf16,amx-tile,amx-bf16")]]
+#define SCALEMARK_TILES \
+  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")]]
 
 /// Returns whether the processor has the tiles, the kernel lets this process use them, and nobody
 /// told oneDNN, whose products these replace, to do without.
@@ -341,16 +356,10 @@ void multiply_part(const TiledPart& part, std::int64_t depth, const Side& left, 
 /// Computes all of a product [m, depth] x [depth, n].
 void multiply(std::int64_t m, std::int64_t n, std::int64_t depth, const Side& left,
               const Side& right, const Result& to) {
-  const std::int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
-  std::int64_t down = 1;  // parts of the rows: those of nearly square parts, which copy least
-  for (std::int64_t of_rows = 2; of_rows <= threads; ++of_rows)
-    if (threads % of_rows == 0 &&
-        m / of_rows + n * of_rows / threads < m / down + n * down / threads)
-      down = of_rows;
-  const std::int64_t across = threads / down;
+  const auto [down, across] = parts_of(m, n);
   const std::int64_t height = divided_up(divided_up(m, down), kSide) * kSide,
                      width = divided_up(divided_up(n, across), kSide) * kSide;
-  at::parallel_for(0, threads, 1, [&](std::int64_t begin, std::int64_t end) {
+  at::parallel_for(0, down * across, 1, [&, across = across](std::int64_t begin, std::int64_t end) {
     for (std::int64_t part = begin; part < end; ++part) {
       const std::int64_t row = part / across * height, column = part % across * width;
       if (row < m && column < n)
@@ -410,11 +419,14 @@ void tile_product(at::Tensor&, bool, const at::Tensor&, const at::Tensor&, const
 
 bool suits_tiles(const at::Tensor& a, const at::Tensor& b) {
   const auto fits = [](const at::Tensor& x) {
-    return x.is_cpu() && x.scalar_type() == at::kBFloat16 &&
-           (x.stride(0) == 1 || x.stride(1) == 1) && std::ranges::min(x.sizes()) >= kLeastTiledSide;
+    return x.is_cpu() && x.scalar_type() == at::kBFloat16 && (x.stride(0) == 1 || x.stride(1) == 1);
   };
-  return has_tiles() && fits(a) && fits(b) &&
-         static_cast<double>(a.numel()) * static_cast<double>(b.size(1)) >= kLeastTiledMultiplyAdds;
+  if (!has_tiles() || !fits(a) || !fits(b)) return false;
+  const std::int64_t m = a.size(0), depth = a.size(1), n = b.size(1);
+  const auto [down, across] = parts_of(m, n);
+  return depth >= kLeastTiledDepth && m / down >= kLeastTiledSide &&
+         n / across >= kLeastTiledSide &&
+         static_cast<double>(a.numel()) * static_cast<double>(n) >= kLeastTiledMultiplyAdds;
 }
 
 }  // namespace scalemark

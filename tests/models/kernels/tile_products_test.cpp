@@ -116,6 +116,9 @@ TEST_F(TileProducts, AreForBf16OfSomeSize) {
   EXPECT_FALSE(suits(256, 1024, 1024, at::kHalf));
   EXPECT_FALSE(suits(8, 4096, 4096)) << "few rows";
   EXPECT_FALSE(suits(64, 64, 64)) << "small";
+  at::set_num_threads(64);
+  EXPECT_FALSE(suits(128, 1024, 1024)) << "small parts";
+  EXPECT_TRUE(suits(1024, 1024, 1024));
   const at::Tensor every_other = at::zeros({256, 2048, 2}, at::kBFloat16).select(2, 0);
   EXPECT_FALSE(suits_tiles(every_other, at::zeros({2048, 256}, at::kBFloat16)));
 }
