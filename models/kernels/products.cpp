@@ -67,6 +67,15 @@ ProductPieces product_pieces(std::int64_t m, std::int64_t k, std::int64_t n, int
   return m / pieces.rows < kFewestRows ? ProductPieces{} : pieces;
 }
 
+ProductPieces square_parts(std::int64_t m, std::int64_t n, std::int64_t threads) {
+  std::int64_t down = 1;
+  for (std::int64_t of_rows = 2; of_rows <= threads; ++of_rows)
+    if (threads % of_rows == 0 &&
+        m / of_rows + n * of_rows / threads < m / down + n * down / threads)
+      down = of_rows;
+  return {down, threads / down};
+}
+
 at::Tensor product_in_pieces(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias,
                              const ProductPieces& pieces) {
   const std::int64_t m = a.size(0), k = a.size(1), n = b.size(1);
@@ -244,12 +253,7 @@ bool suits_weight_product(const at::Tensor& gradient, const at::Tensor& dy, cons
 
 void add_weight_product(at::Tensor& gradient, bool add, const at::Tensor& dy, const at::Tensor& x) {
   const std::int64_t out = dy.size(1), in = x.size(1), threads = at::get_num_threads();
-  std::int64_t down = 1;  // parts of the rows: those of nearly square parts, which copy least
-  for (std::int64_t of_rows = 2; of_rows <= threads; ++of_rows)
-    if (threads % of_rows == 0 &&
-        out / of_rows + in * of_rows / threads < out / down + in * down / threads)
-      down = of_rows;
-  const std::int64_t across = threads / down;
+  const auto [down, across] = square_parts(out, in, threads);
   const std::int64_t height = divided_up(divided_up(out, down), kTileRows) * kTileRows;
   const std::int64_t width = divided_up(divided_up(in, across), kTileColumns) * kTileColumns;
   const std::int64_t block = (kBlockRows + std::min(kBlockColumns, width)) * kDepth;

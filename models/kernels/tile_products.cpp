@@ -16,7 +16,6 @@
 #include <array>
 #include <cstdlib>
 #include <string_view>
-#include <utility>
 
 #include "models/kernels/kernels.hpp"
 
@@ -27,16 +26,9 @@ constexpr double kLeastTiledMultiplyAdds = 1 << 23;  ///< below, oneDNN's are as
 constexpr std::int64_t kLeastTiledDepth = 32;        ///< less is mostly padding
 constexpr std::int64_t kLeastTiledSide = 64;  ///< of a part, to which both sides are copied anew
 
-/// Returns into how many parts rows and columns of a result [m, n] are cut, one part for each
-/// thread: into nearly square ones, of which least is copied.
-std::pair<std::int64_t, std::int64_t> parts_of(std::int64_t m, std::int64_t n) {
-  const std::int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
-  std::int64_t down = 1;
-  for (std::int64_t of_rows = 2; of_rows <= threads; ++of_rows)
-    if (threads % of_rows == 0 &&
-        m / of_rows + n * of_rows / threads < m / down + n * down / threads)
-      down = of_rows;
-  return {down, threads / down};
+/// Returns the parts of a result [m, n]: one here where other threads compute other results.
+ProductPieces parts_of(std::int64_t m, std::int64_t n) {
+  return square_parts(m, n, at::in_parallel_region() ? 1 : at::get_num_threads());
 }
 
 #ifdef SCALEMARK_HAS_TILES
@@ -152,6 +144,17 @@ SCALEMARK_TILES void pair_rows(const Bits* from, std::int64_t stride, Bits* tile
   }
 }
 
+struct Range {
+  std::int64_t begin, end;
+
+  std::int64_t size() const { return end - begin; }
+  /// Calls use(part) for each part of the range, `step` long but for the last one.
+  template <typename Use>
+  void in_steps(std::int64_t step, const Use& use) const {
+    for (std::int64_t i = begin; i < end; i += step) use(Range{i, std::min(i + step, end)});
+  }
+};
+
 /// One side of a product: a matrix whose rows are `stride` apart, [count, depth], or [depth, count]
 /// where it is `by_depth`.
 struct Side {
@@ -164,16 +167,16 @@ struct Side {
   }
 };
 
-/// Copies `count` <= 32 by `depth` <= 32 values from (i, k) on to a block of two tiles, in which
-/// zeros stand for what is missing: rows of the left side, or columns of the right one.
-SCALEMARK_TILES void copy_block(const Side& side, bool left, std::int64_t i, std::int64_t count,
-                                std::int64_t k, std::int64_t depth, Bits* block) {
-  const Bits* from = side.at(i, k);
+/// Copies at most 32 rows of the left side, or columns of the right one, at most 32 deep, to a
+/// block of two tiles, in which zeros stand for what is missing.
+SCALEMARK_TILES void copy_block(const Side& side, bool left, Range some, Range k, Bits* block) {
+  const Bits* from = side.at(some.begin, k.begin);
   std::int64_t stride = side.stride;
   alignas(64) std::array<Bits, kSide * kTileDepth> padded;
-  if (count < kSide || depth < kTileDepth) {
+  if (some.size() < kSide || k.size() < kTileDepth) {
     padded.fill(0);
-    const std::int64_t rows = side.by_depth ? depth : count, of_row = side.by_depth ? count : depth;
+    const std::int64_t rows = side.by_depth ? k.size() : some.size(),
+                       of_row = side.by_depth ? some.size() : k.size();
     for (std::int64_t row = 0; row < rows; ++row)
       std::copy_n(from + row * stride, of_row, padded.data() + row * kSide);
     from = padded.data();
@@ -195,20 +198,20 @@ SCALEMARK_TILES void copy_block(const Side& side, bool left, std::int64_t i, std
 }
 
 /// Copies a part of a side to blocks, those of one depth after the other.
-void copy_blocks(const Side& side, bool left, std::int64_t begin, std::int64_t end, std::int64_t k,
-                 std::int64_t k_end, Bits* blocks) {
-  const std::int64_t deep = divided_up(k_end - k, kTileDepth);
-  const auto copy = [&](std::int64_t i, std::int64_t d) {
-    const std::int64_t at = k + d * kTileDepth;
-    copy_block(side, left, i, std::min(kSide, end - i), at, std::min(kTileDepth, k_end - at),
-               blocks + ((i - begin) / kSide * deep + d) * kBlock);
+void copy_blocks(const Side& side, bool left, Range part, Range k, Bits* blocks) {
+  const std::int64_t deep = divided_up(k.size(), kTileDepth);
+  const auto copy = [&](Range some, Range depth) {
+    const std::int64_t block =
+        (some.begin - part.begin) / kSide * deep + (depth.begin - k.begin) / kTileDepth;
+    copy_block(side, left, some, depth, blocks + block * kBlock);
   };
   if (side.by_depth)  // along its rows
-    for (std::int64_t d = 0; d < deep; ++d)
-      for (std::int64_t i = begin; i < end; i += kSide) copy(i, d);
+    k.in_steps(kTileDepth,
+               [&](Range depth) { part.in_steps(kSide, [&](Range some) { copy(some, depth); }); });
   else
-    for (std::int64_t i = begin; i < end; i += kSide)
-      for (std::int64_t d = 0; d < deep; ++d) copy(i, d);
+    part.in_steps(kSide, [&](Range some) {
+      k.in_steps(kTileDepth, [&](Range depth) { copy(some, depth); });
+    });
 }
 
 /// Computes 32 x 32 sums of `deep` blocks, or adds to them: four tiles, row by row.
@@ -298,73 +301,95 @@ SCALEMARK_TILES void write_row(const float* sums, std::int64_t row, const Result
   }
 }
 
-/// Rows [row, row_end) x columns [column, column_end) of a result.
-struct TiledPart {
-  std::int64_t row, row_end, column, column_end;
-};
-
-/// Computes a part on this thread.
-void multiply_part(const TiledPart& part, std::int64_t depth, const Side& left, const Side& right,
-                   const Result& to) {
-  const auto up_to = [](std::int64_t most, std::int64_t count) {  // evenly, in whole blocks
-    return divided_up(divided_up(count, divided_up(count, most)), kSide) * kSide;
-  };
-  const std::int64_t deep = up_to(kDepth, depth);
-  const std::int64_t strip = up_to(kStrip, part.row_end - part.row),
-                     across = up_to(kColumns, part.column_end - part.column),
-                     width = up_to(kPanel, across);
-  const bool waits = deep < depth;                         // sums of parts of the depth
-  const std::int64_t of_row = waits ? across / kSide : 0;  // blocks of sums that wait
-  const at::Tensor rows = at::empty({strip, deep}, at::kBFloat16),
-                   columns = at::empty({width, deep}, at::kBFloat16),
-                   sums = at::empty({std::max(of_row * strip / kSide, width / kSide), kBlockSums},
-                                    at::kFloat);
-  Bits* const of_rows = static_cast<Bits*>(rows.mutable_data_ptr());
-  Bits* const of_columns = static_cast<Bits*>(columns.mutable_data_ptr());
-  float* const all_sums = sums.mutable_data_ptr<float>();
-  begin_tiles();
-  for (std::int64_t begin = part.column; begin < part.column_end; begin += across) {
-    const std::int64_t end = std::min(begin + across, part.column_end);
-    for (std::int64_t top = part.row; top < part.row_end; top += strip) {
-      const std::int64_t bottom = std::min(top + strip, part.row_end);
-      for (std::int64_t k = 0; k < depth; k += deep) {
-        const std::int64_t k_end = std::min(k + deep, depth);
-        const std::int64_t blocks = divided_up(k_end - k, kTileDepth);
-        copy_blocks(left, /*left=*/true, top, bottom, k, k_end, of_rows);
-        for (std::int64_t j = begin; j < end; j += width) {
-          const std::int64_t j_end = std::min(j + width, end);
-          copy_blocks(right, /*left=*/false, j, j_end, k, k_end, of_columns);
-          for (std::int64_t i = top; i < bottom; i += kSide) {
-            float* const here =
-                all_sums +
-                ((i - top) / kSide * of_row + (waits ? (j - begin) / kSide : 0)) * kBlockSums;
-            const Bits* const row = of_rows + (i - top) / kSide * blocks * kBlock;
-            for (std::int64_t c = 0; c < divided_up(j_end - j, kSide); ++c)
-              multiply_blocks(row, of_columns + c * blocks * kBlock, blocks, here + c * kBlockSums,
-                              k > 0);
-            for (std::int64_t r = 0; k_end == depth && r < std::min(kSide, bottom - i); ++r)
-              write_row(here, r, to, i + r, j, j_end - j);
-          }
-        }
-      }
-    }
-  }
-  end_tiles();
-  if (to.streams) _mm_sfence();  // another thread may read them next
+/// Returns the length, in whole blocks, of even parts of a range that are at most `most` long.
+std::int64_t even_step(std::int64_t most, std::int64_t count) {
+  return divided_up(divided_up(count, divided_up(count, most)), kSide) * kSide;
 }
+
+/// Computes some rows and columns of a product on one thread.
+class PartOfProduct {
+ public:
+  PartOfProduct(Range rows, Range columns, std::int64_t depth, const Side& left, const Side& right,
+                const Result& to)
+      : rows_(rows),
+        columns_(columns),
+        depth_(depth),
+        left_(left),
+        right_(right),
+        to_(to),
+        strip_(even_step(kStrip, rows.size())),
+        across_(even_step(kColumns, columns.size())),
+        panel_(even_step(kPanel, across_)),
+        deep_(even_step(kDepth, depth)),
+        of_rows_(at::empty({strip_, deep_}, at::kBFloat16)),
+        of_columns_(at::empty({panel_, deep_}, at::kBFloat16)),
+        sums_(at::empty({waits() ? strip_ * across_ : kSide * panel_}, at::kFloat)) {}
+
+  void compute() {
+    begin_tiles();
+    columns_.in_steps(across_, [&](Range columns) {
+      rows_.in_steps(strip_, [&](Range rows) {
+        Range{0, depth_}.in_steps(deep_, [&](Range k) { add_depth(rows, columns, k); });
+      });
+    });
+    end_tiles();
+    if (to_.streams) _mm_sfence();  // another thread may read them next
+  }
+
+ private:
+  /// Whether sums wait for the rest of the depth.
+  bool waits() const { return deep_ < depth_; }
+
+  void add_depth(Range rows, Range columns, Range k) {
+    copy_blocks(left_, /*left=*/true, rows, k, bits(of_rows_));
+    columns.in_steps(panel_, [&](Range panel) {
+      copy_blocks(right_, /*left=*/false, panel, k, bits(of_columns_));
+      rows.in_steps(kSide, [&](Range some) {
+        float* sums = sums_.mutable_data_ptr<float>();
+        if (waits())
+          sums += (some.begin - rows.begin) * across_ + (panel.begin - columns.begin) * kSide;
+        add_panel((some.begin - rows.begin) / kSide, panel.size(), k, sums);
+        for (std::int64_t i = some.begin; k.end == depth_ && i < some.end; ++i)
+          write_row(sums, i - some.begin, to_, i, panel.begin, panel.size());
+      });
+    });
+  }
+
+  /// Adds to the sums of 32 rows, the `block` of those that are copied, and of a panel.
+  void add_panel(std::int64_t block, std::int64_t columns, Range k, float* sums) {
+    const std::int64_t blocks = divided_up(k.size(), kTileDepth), side = blocks * kBlock;
+    const Bits* const of_rows = bits(of_rows_) + block * side;
+    const Bits* of_columns = bits(of_columns_);
+    for (std::int64_t j = 0; j < columns; j += kSide, of_columns += side, sums += kBlockSums)
+      multiply_blocks(of_rows, of_columns, blocks, sums, /*add=*/k.begin > 0);
+  }
+
+  static Bits* bits(const at::Tensor& x) { return static_cast<Bits*>(x.mutable_data_ptr()); }
+
+  Range rows_, columns_;
+  std::int64_t depth_;
+  const Side& left_;
+  const Side& right_;
+  const Result& to_;
+  std::int64_t strip_, across_, panel_, deep_;
+  at::Tensor of_rows_, of_columns_, sums_;
+};
 
 /// Computes all of a product [m, depth] x [depth, n].
 void multiply(std::int64_t m, std::int64_t n, std::int64_t depth, const Side& left,
               const Side& right, const Result& to) {
-  const auto [down, across] = parts_of(m, n);
-  const std::int64_t height = divided_up(divided_up(m, down), kSide) * kSide,
-                     width = divided_up(divided_up(n, across), kSide) * kSide;
-  at::parallel_for(0, down * across, 1, [&, across = across](std::int64_t begin, std::int64_t end) {
+  const ProductPieces parts = parts_of(m, n);
+  const auto step = [](std::int64_t count, std::int64_t parts) {
+    return divided_up(divided_up(count, parts), kSide) * kSide;
+  };
+  const std::int64_t height = step(m, parts.rows), width = step(n, parts.columns);
+  at::parallel_for(0, parts.rows * parts.columns, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t part = begin; part < end; ++part) {
-      const std::int64_t row = part / across * height, column = part % across * width;
-      if (row < m && column < n)
-        multiply_part({row, std::min(row + height, m), column, std::min(column + width, n)}, depth,
-                      left, right, to);
+      const std::int64_t i = part / parts.columns * height, j = part % parts.columns * width;
+      if (i < m && j < n)
+        PartOfProduct({i, std::min(i + height, m)}, {j, std::min(j + width, n)}, depth, left, right,
+                      to)
+            .compute();
     }
   });
 }
@@ -423,9 +448,9 @@ bool suits_tiles(const at::Tensor& a, const at::Tensor& b) {
   };
   if (!has_tiles() || !fits(a) || !fits(b)) return false;
   const std::int64_t m = a.size(0), depth = a.size(1), n = b.size(1);
-  const auto [down, across] = parts_of(m, n);
-  return depth >= kLeastTiledDepth && m / down >= kLeastTiledSide &&
-         n / across >= kLeastTiledSide &&
+  const ProductPieces parts = parts_of(m, n);
+  return depth >= kLeastTiledDepth && m / parts.rows >= kLeastTiledSide &&
+         n / parts.columns >= kLeastTiledSide &&
          static_cast<double>(a.numel()) * static_cast<double>(n) >= kLeastTiledMultiplyAdds;
 }
 
