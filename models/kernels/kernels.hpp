@@ -227,9 +227,9 @@ bool has_tiles();
 /// Returns true where tile_product() is to compute a [m, k] b [k, n]: bf16 in CPU memory with one
 /// stride of 1, k of at least 32, 2^23 multiply-adds, and 64 rows and columns for each thread's
 /// part of the result, since each thread copies both sides for itself. On 2 threads of an Intel
-/// Xeon with AMX it takes 0.8 to 1.0 of the time of LibTorch's oneDNN, and 0.5 to 0.85 of that and
-/// widen() for gradients of weights (products of 256 to 1,024 rows of 768 to 4,096 values). A bf16
-/// that is denormal counts as 0, as in oneDNN's.
+/// Xeon with AMX it takes 0.74 to 1.00 of the time of LibTorch's oneDNN (one of 18: 1.22), and 0.52
+/// to 0.90 of that and widen() for gradients of weights: products of 64 to 1,024 rows of 512 to
+/// 4,096 values. A bf16 that is denormal counts as 0, as in oneDNN's.
 bool suits_tiles(const at::Tensor& a, const at::Tensor& b);
 
 /// Writes a [m, k] b [k, n] + bias [n] (undefined: none) to `to` [m, n], bf16 or fp32, whose rows
