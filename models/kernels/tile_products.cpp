@@ -43,11 +43,11 @@ ProductPieces parts_of(std::int64_t m, std::int64_t n) {
 bool may_use_tiles() {
   constexpr unsigned kAmxBf16 = 1u << 22, kAmxTile = 1u << 24, kAvx512Bf16 = 1u << 5;  // CPUID 7
   constexpr int kRequestPermission = 0x1023, kTileData = 18;  // arch_prctl(2)
-  for (const char* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"})
-    if (const char* const most = std::getenv(name);
-        most && std::string_view(most).find("AMX") == std::string_view::npos &&
-        std::string_view(most) != "DEFAULT")
-      return false;
+  for (const char* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
+    const char* const set = std::getenv(name);
+    const std::string_view most = set ? set : "DEFAULT";
+    if (most != "DEFAULT" && most != "ALL" && most.find("AMX") == most.npos) return false;
+  }
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!has_avx512() || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & kAmxBf16) ||
       !(d & kAmxTile))
