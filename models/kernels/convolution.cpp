@@ -410,12 +410,10 @@ bool suits_weight_gradient(const at::Tensor& x, const at::Tensor& weight, at::In
   const auto work = static_cast<double>(x.numel()) * static_cast<double>(weight.size(0));
   if (work < kLeastGradientWork) return false;
   if (is_convolution(x, weight, at::kBFloat16)) {
-    const bool pixels = are_pixels(weight, padding);
+    if (!has_avx512()) return false;
     const std::int64_t row = row_of_result(x, weight, stride, padding);
-    const std::int64_t taps = has_tiles() ? kTiledRow : kShortRow;
-    return has_avx512() &&
-           ((pixels && !has_strides(stride)) || row <= (pixels ? kStridedRow : taps) ||
-            suits_pixel_products(x, weight, stride, padding));
+    return are_pixels(weight, padding) ? has_tiles() || !has_strides(stride) || row <= kStridedRow
+                                       : row <= (has_tiles() ? kTiledRow : kShortRow);
   }
   return is_convolution(x, weight, at::kFloat) &&
          ((!has_avx512() && reuses(weight)) || suits_pixel_products(x, weight, stride, padding) ||

@@ -26,6 +26,11 @@ namespace scalemark {
 
 inline std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+/// Returns the length, in whole units, of `parts` even parts of `count`.
+inline std::int64_t part_length(std::int64_t count, std::int64_t parts, std::int64_t unit) {
+  return divided_up(divided_up(count, parts), unit) * unit;
+}
+
 inline float load(float value) { return value; }
 inline float load(c10::BFloat16 value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.x) << 16);

@@ -81,8 +81,7 @@ at::Tensor product_in_pieces(const at::Tensor& a, const at::Tensor& b, const at:
   const std::int64_t m = a.size(0), k = a.size(1), n = b.size(1);
   const float* offsets = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
   const std::int64_t rows = divided_up(m, pieces.rows);
-  const std::int64_t columns =
-      divided_up(divided_up(n, pieces.columns), 16) * 16;  // lines of cache
+  const std::int64_t columns = part_length(n, pieces.columns, 16);  // lines of cache
   const std::int64_t across = divided_up(n, columns);
   const at::Tensor product = at::empty({m, n}, a.options());
   return as_operator("scalemark::mm", {a, b}, [&] {
@@ -135,9 +134,8 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
 }
 
 at::Tensor product_input_gradient(const at::Tensor& dy, const at::Tensor& weight) {
-  if (suits_tiles(dy, weight)) return product(dy, weight);
   const ProductPieces pieces = pieces_of(dy, weight);
-  if (pieces == ProductPieces{}) return at::mm(dy, weight);
+  if (pieces == ProductPieces{}) return product(dy, weight);
   return product_in_pieces(dy, weight, {}, pieces);
 }
 
@@ -254,8 +252,8 @@ bool suits_weight_product(const at::Tensor& gradient, const at::Tensor& dy, cons
 void add_weight_product(at::Tensor& gradient, bool add, const at::Tensor& dy, const at::Tensor& x) {
   const std::int64_t out = dy.size(1), in = x.size(1), threads = at::get_num_threads();
   const auto [down, across] = square_parts(out, in, threads);
-  const std::int64_t height = divided_up(divided_up(out, down), kTileRows) * kTileRows;
-  const std::int64_t width = divided_up(divided_up(in, across), kTileColumns) * kTileColumns;
+  const std::int64_t height = part_length(out, down, kTileRows);
+  const std::int64_t width = part_length(in, across, kTileColumns);
   const std::int64_t block = (kBlockRows + std::min(kBlockColumns, width)) * kDepth;
   const at::Tensor panels = at::empty({threads, block}, x.options());
   float* const all = panels.mutable_data_ptr<float>();

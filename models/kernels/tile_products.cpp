@@ -303,7 +303,7 @@ SCALEMARK_TILES void write_row(const float* sums, std::int64_t row, const Result
 
 /// Returns the length, in whole blocks, of even parts of a range that are at most `most` long.
 std::int64_t even_step(std::int64_t most, std::int64_t count) {
-  return divided_up(divided_up(count, divided_up(count, most)), kSide) * kSide;
+  return part_length(count, divided_up(count, most), kSide);
 }
 
 /// Computes some rows and columns of a product on one thread.
@@ -379,10 +379,8 @@ class PartOfProduct {
 void multiply(std::int64_t m, std::int64_t n, std::int64_t depth, const Side& left,
               const Side& right, const Result& to) {
   const ProductPieces parts = parts_of(m, n);
-  const auto step = [](std::int64_t count, std::int64_t parts) {
-    return divided_up(divided_up(count, parts), kSide) * kSide;
-  };
-  const std::int64_t height = step(m, parts.rows), width = step(n, parts.columns);
+  const std::int64_t height = part_length(m, parts.rows, kSide),
+                     width = part_length(n, parts.columns, kSide);
   at::parallel_for(0, parts.rows * parts.columns, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t part = begin; part < end; ++part) {
       const std::int64_t i = part / parts.columns * height, j = part % parts.columns * width;

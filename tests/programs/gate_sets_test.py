@@ -5,7 +5,7 @@ import shutil
 import uuid
 import xml.etree.ElementTree as xml
 
-from made_records import rescale
+from made_records import put_at_level, rescale
 from measured_sweep import PLAN, REPEATS, MeasuredSweepTest
 from support import BINARY, SCALEMARK, main, mpirun
 
@@ -220,13 +220,9 @@ class Sets(MeasuredSweepTest):
 
     @staticmethod
     def of_level(level):
-        """Launches that differ by 0.1 %, whatever the machine did while the sweep was measured."""
+        """Launches of both points at one rate, the same for all sets."""
         launches = iter(range(2 * REPEATS))
-
-        def change(record):
-            factor = 1000 * level * (1 + 0.001 * (next(launches) % 3)) / record["throughput"]["mean"]
-            rescale(record, factor)
-        return change
+        return lambda record: put_at_level(record, 1000 * level, next(launches))
 
     def test_history_names_the_change(self):
         names = [self.copy(f"c{k}", 1, self.of_level((1 if k < 6 else 0.8) + 0.001 * (k % 3))) for k in range(12)]

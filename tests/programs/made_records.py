@@ -10,6 +10,11 @@ def rescale(record, factor):
             record[seconds] = {name: times(value, 1 / factor) for name, value in record[seconds].items()}
 
 
+def put_at_level(record, rate, number):
+    """Gives launch `number` of a set the rate, in which launches of a set differ by 0.1 %."""
+    rescale(record, rate * (1 + 0.001 * (number % 3)) / record["throughput"]["mean"])
+
+
 def times(value, factor):
     """Of a number or a list of them; anything else stays."""
     if isinstance(value, list):
