@@ -58,8 +58,8 @@ std::int64_t of_attention_backward(const Inputs& inputs) {
 /// they replace.
 std::int64_t of_filters(const Inputs& inputs) { return 9 * size(inputs[1], 2); }
 
-const std::array<CountedOperator, 29>& counted() {
-  static const std::array<CountedOperator, 29> operators{{
+const std::array<CountedOperator, 31>& counted() {
+  static const std::array<CountedOperator, 31> operators{{
       {"aten::conv1d", kConvolution, of_weight},
       {"aten::conv2d", kConvolution, of_weight},
       {"aten::conv3d", kConvolution, of_weight},
@@ -86,6 +86,8 @@ const std::array<CountedOperator, 29>& counted() {
       {"aten::convolution", kConvolution, of_weight},
       {"aten::_convolution", kConvolution, of_weight},
       {"aten::scaled_dot_product_attention", kProduct, of_attention},
+      {"scalemark::attention", kProduct, of_attention},
+      {"scalemark::attention_backward", kProduct, of_attention_backward, Per::call},
       {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", kProduct,
        of_attention_backward, Per::call},
       {"aten::_scaled_dot_product_flash_attention_backward", kProduct, of_attention_backward,

@@ -478,7 +478,7 @@ class AttentionByProducts : public torch::autograd::Function<AttentionByProducts
     const at::Tensor dy = of_keys(upstream[0]);
     at::Tensor probabilities = at::bmm(q, k.transpose(1, 2));
     at::Tensor scores = at::bmm(dy, v.transpose(1, 2));
-    as_operator("scalemark::attention_backward", {probabilities, scores}, [&] {
+    as_operator("scalemark::score_gradients", {probabilities, scores}, [&] {
       to_score_gradients(probabilities, scores, y, dy, saved[4].contiguous(),
                          context->saved_data["causal"].toBool());
       return scores;

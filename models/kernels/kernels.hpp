@@ -335,6 +335,16 @@ bool suits_attention(const AttentionInputs& inputs, double dropout_probability);
 /// before dropout, of which the backward pass makes the others again.
 at::Tensor attention_with_dropout(const AttentionInputs& inputs, double dropout_probability);
 
+/// Returns true where tiled_attention() is to compute attention: in bf16 in CPU memory, of at least
+/// 32 targets and sources and a depth in whole 32, with at least a key head for each thread, where
+/// has_tiles().
+bool suits_tiled_attention(const AttentionInputs& inputs);
+
+/// Returns softmax(q k^T / sqrt(depth)) v for each head, with dropout on the weights, in the shape
+/// of the queries, whose memory is [batch, targets, heads, depth]. Keeps one fp32 value a row for
+/// the backward pass. Sums are of fp32, and weights bf16 in the products.
+at::Tensor tiled_attention(const AttentionInputs& inputs, double dropout_probability);
+
 /// Returns true in training in bf16 on the CPU, without dropout and mask, of a sequence with itself
 /// that is short enough for its scores to be kept for a moment.
 bool suits_attention_by_products(const AttentionInputs& inputs, double dropout_probability);
@@ -342,7 +352,8 @@ bool suits_attention_by_products(const AttentionInputs& inputs, double dropout_p
 /// Computes attention by LibTorch's fused operator, and its gradient by products of whole heads,
 /// which this processor's matrix units compute several times as fast as the blocks of LibTorch's
 /// backward operator (17.6 against about 6 ms of 48 heads of 256 x 64 on 2 threads of an Intel Xeon
-/// with AMX). Scores are rounded to bf16 on the way back, as probabilities are in both.
+/// with AMX). Scores are rounded to bf16 on the way back, as probabilities are in both, so that the
+/// error of gradients is up to 2.5 times that of LibTorch's.
 at::Tensor attention_by_products(const AttentionInputs& inputs);
 
 // Cross-entropy over a vocabulary keeps neither probabilities nor an fp32 copy of the logits.

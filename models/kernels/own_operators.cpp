@@ -85,6 +85,7 @@ class OwnOperators : public OperatorSet {
   }
 
   at::Tensor attention(const AttentionInputs& inputs, double dropout_probability) const override {
+    if (suits_tiled_attention(inputs)) return tiled_attention(inputs, dropout_probability);
     if (suits_attention(inputs, dropout_probability))
       return attention_with_dropout(inputs, dropout_probability);
     if (suits_attention_by_products(inputs, dropout_probability))

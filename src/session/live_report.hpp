@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "record/measured.hpp"
-#include "result/openmetrics.hpp"
+#include "result/monitoring.hpp"
 #include "session/session.hpp"
 #include "streams.hpp"
 

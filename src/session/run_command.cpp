@@ -6,7 +6,7 @@
 #include "models/catalog.hpp"
 #include "record/write.hpp"
 #include "report/console.hpp"
-#include "result/mllog.hpp"
+#include "result/monitoring.hpp"
 #include "session/announce.hpp"
 #include "session/batch_choice.hpp"
 #include "session/commands.hpp"

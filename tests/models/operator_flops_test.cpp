@@ -6,6 +6,8 @@
 
 #include <functional>
 
+#include "models/kernels/loops.hpp"
+
 namespace scalemark::operator_flops_test {
 namespace {
 
@@ -76,6 +78,16 @@ TEST(OperatorFlops, AttentionsBackwardPassIsTwiceItsForwardPass) {
   at::Tensor y;
   EXPECT_EQ(count([&] { y = at::scaled_dot_product_attention(q, k, v).sum(); }), once);
   EXPECT_EQ(count([&] { y.backward(); }), 2 * once);
+}
+
+TEST(OperatorFlops, AttentionByTilesCountsAsLibTorchsDoes) {
+  const at::Tensor q = at::zeros({2, 4, 16, 8}), k = at::zeros({2, 2, 40, 8});
+  const auto run = [](const char* name, std::initializer_list<at::Tensor> inputs) {
+    return [=] { as_operator(name, inputs, [&] { return *inputs.begin(); }); };
+  };
+  const std::int64_t once = 2 * 2 * (2 * 4 * 16 * 40 * 8);
+  EXPECT_EQ(count(run("scalemark::attention", {q, k, k})), once);
+  EXPECT_EQ(count(run("scalemark::attention_backward", {q, q, k, k})), 2 * once);
 }
 
 TEST(OperatorFlops, GroupsOfNames) {

@@ -1,6 +1,4 @@
 // Lines that MLPerf's tools take: the token, the keys, times that do not go back.
-#include "result/mllog.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "record/partly.hpp"
+#include "result/monitoring.hpp"
 
 namespace scalemark::mllog_test {
 namespace {

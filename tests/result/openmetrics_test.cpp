@@ -1,10 +1,9 @@
 // The text that monitoring reads, and that a reader never sees half of it.
-#include "result/openmetrics.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "error.hpp"
+#include "result/monitoring.hpp"
 #include "result/support.hpp"
 #include "support/test_folder.hpp"
 

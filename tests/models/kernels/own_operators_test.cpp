@@ -74,6 +74,11 @@ void use_attention_by_products(const OperatorSet& operators) {
   operators.attention({x, x, x, /*causal=*/true}, 0).sum().backward();
 }
 
+void use_attention_by_tiles(const OperatorSet& operators) {
+  const at::Tensor x = at::randn({8, 2, 32, 32}).to(at::kBFloat16);
+  operators.attention({x, x, x, /*causal=*/true}, 0);
+}
+
 void use_batch_norm(const OperatorSet& operators) {
   const auto of_channels = [](double value) { return at::full({8}, value); };
   operators.batch_norm(images(8, 4),
@@ -113,7 +118,7 @@ std::vector<Kernel> kernels() {
   return {
       {"updates", "scalemark::adam", use_adam},
       {"attention", "scalemark::dropped_softmax", use_attention},
-      {"attention", "scalemark::attention_backward", use_attention_by_products},
+      {"attention", "scalemark::score_gradients", use_attention_by_products},
       {"batch_norm", "scalemark::batch_norm", use_batch_norm},
       {"convolution", "scalemark::conv2d_weight_gradient", use_convolution_in_training,
        !has_avx512()},
@@ -155,6 +160,7 @@ std::vector<Kernel> kernels() {
       {"updates", "scalemark::norm",
        [](const OperatorSet& operators) { operators.norm(at::ones({10})); }},
       {"linear", "scalemark::widen", use_narrow_linear, widens},
+      {"tile_attention", "scalemark::attention", use_attention_by_tiles, has_tiles()},
       {"tile_products", "scalemark::mm", use_narrow_linear, has_tiles()},
       {"winograd", "scalemark::conv2d", use_convolution},
   };

@@ -1,5 +1,6 @@
-// The state of a run as a text that monitoring reads (OpenMetrics 1.0; also valid in Prometheus'
-// own format).
+// A run as texts that other tools read: its state for monitoring (OpenMetrics 1.0; also valid in
+// Prometheus' own format), and its steps as lines of MLPerf's logging, which that project's tools
+// and many dashboards read: ":::MLLOG {...}", keys of https://github.com/mlcommons/logging.
 #pragma once
 
 #include <filesystem>
@@ -7,6 +8,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "record/run.hpp"
 
 namespace scalemark {
 
@@ -28,5 +31,10 @@ std::string openmetrics_text(const LiveState& state);
 /// Puts the text in place of the file at once: a reader sees the old text or the new. ResultError
 /// where that fails. No fsync: after a crash of the machine there is nothing to monitor.
 void replace_text(const std::filesystem::path& path, const std::string& text);
+
+/// What was run, run_start, a block with tracked_stats (throughput in samples a
+/// second, step_seconds) and train_loss every `display_every` steps, run_stop with status success
+/// or aborted. Times are those of the measured steps, milliseconds since 1970.
+std::string mllog_text(const RunResult& run);
 
 }  // namespace scalemark
