@@ -4,9 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <array>
 #include <functional>
-
-#include "models/kernels/loops.hpp"
 
 namespace scalemark::operator_flops_test {
 namespace {
@@ -82,12 +81,11 @@ TEST(OperatorFlops, AttentionsBackwardPassIsTwiceItsForwardPass) {
 
 TEST(OperatorFlops, AttentionByTilesCountsAsLibTorchsDoes) {
   const at::Tensor q = at::zeros({2, 4, 16, 8}), k = at::zeros({2, 2, 40, 8});
-  const auto run = [](const char* name, std::initializer_list<at::Tensor> inputs) {
-    return [=] { as_operator(name, inputs, [&] { return *inputs.begin(); }); };
-  };
-  const std::int64_t once = 2 * 2 * (2 * 4 * 16 * 40 * 8);
-  EXPECT_EQ(count(run("scalemark::attention", {q, k, k})), once);
-  EXPECT_EQ(count(run("scalemark::attention_backward", {q, q, k, k})), 2 * once);
+  const std::array<const c10::IValue, 3> forward{q, k, k};
+  const std::array<const c10::IValue, 4> backward{q, q, k, k};
+  const std::int64_t once = 2 * (2 * 4 * 16 * 40 * 8);
+  EXPECT_EQ(find_counted("scalemark::attention")->multiply_adds(forward) * q.numel(), once);
+  EXPECT_EQ(find_counted("scalemark::attention_backward")->multiply_adds(backward), 2 * once);
 }
 
 TEST(OperatorFlops, GroupsOfNames) {
