@@ -282,6 +282,16 @@ bool suits_rms_norm(const at::Tensor& x, const at::Tensor& weight);
 /// threads.
 at::Tensor rms_norm_fused(const at::Tensor& x, const at::Tensor& weight, double epsilon);
 
+/// Returns true for fp32 or bf16 on the CPU with fp32 parameters and a branch like x, or none.
+bool suits_norm_of_sum(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& weight,
+                       const at::Tensor& bias);
+
+/// Computes OperatorSet::norm_of_sum() with its gradient, in one pass over memory in each
+/// direction, and drops what dropout() drops. The result is the same for every number of threads.
+at::Tensor norm_of_sum_fused(const at::Tensor& x, const at::Tensor& branch,
+                             double dropout_probability, const at::Tensor& weight,
+                             const at::Tensor& bias, double epsilon);
+
 /// Returns true for fp32 or bf16 on the CPU.
 bool suits_divided_heads(const at::Tensor& x, const Rotation& rotation);
 

@@ -72,6 +72,14 @@ class OwnOperators : public OperatorSet {
     return suits_max_pool(x, window) ? max_pool_fused(x, window) : OperatorSet::max_pool(x, window);
   }
 
+  at::Tensor norm_of_sum(const at::Tensor& x, const at::Tensor& branch, double dropout_probability,
+                         const at::Tensor& weight, const at::Tensor& bias,
+                         double epsilon) const override {
+    return suits_norm_of_sum(x, branch, weight, bias)
+               ? norm_of_sum_fused(x, branch, dropout_probability, weight, bias, epsilon)
+               : OperatorSet::norm_of_sum(x, branch, dropout_probability, weight, bias, epsilon);
+  }
+
   at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight,
                       double epsilon) const override {
     return suits_rms_norm(x, weight) ? rms_norm_fused(x, weight, epsilon)

@@ -144,7 +144,7 @@ std::vector<Kernel> kernels() {
        }},
       {"products", "scalemark::mm", [](const OperatorSet& operators) { use_linear(operators); },
        cuts_products()},
-      {"rms_norm", "scalemark::rms_norm",
+      {"norms", "scalemark::rms_norm",
        [](const OperatorSet& operators) {
          operators.rms_norm(at::ones({4, 8}), at::ones({8}), 1e-5);
        }},

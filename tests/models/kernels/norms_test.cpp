@@ -1,11 +1,10 @@
-// Root mean square normalisation and rotated heads against float64, and the same for every number
-// of threads.
+// Normalisations and rotated heads against float64, and the same for every number of threads.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include "models/kernels/kernels.hpp"
 
-namespace scalemark::rms_norm_test {
+namespace scalemark::norms_test {
 namespace {
 
 double rounding_of(at::ScalarType type) { return type == at::kFloat ? 2e-6 : 0x1p-7; }
@@ -65,6 +64,58 @@ TEST_P(OfType, DividedHeadsAndTheirGradientAreThoseOfFloat64) {
 
 INSTANTIATE_TEST_SUITE_P(Types, OfType, ::testing::Values(at::kFloat, at::kBFloat16));
 
+/// Layer normalisation of x + factors branch, and its gradients, in the types of the inputs.
+std::vector<at::Tensor> norm_and_gradients(const std::vector<at::Tensor>& inputs,
+                                           const at::Tensor& upstream, const auto& norm) {
+  std::vector<at::Tensor> leaves;
+  for (const at::Tensor& input : inputs)
+    leaves.push_back(input.detach().clone().set_requires_grad(true));
+  const at::Tensor y = norm(leaves);
+  y.backward(upstream);
+  std::vector<at::Tensor> found{y.detach()};
+  for (const at::Tensor& leaf : leaves) found.push_back(leaf.grad());
+  return found;
+}
+
+TEST_P(OfType, NormOfASumAndItsGradientsAreThoseOfFloat64) {
+  torch::manual_seed(4);
+  for (const std::int64_t width : {31, 64, 1001})
+    for (const double dropped : {0., 0.25}) {
+      const auto random = [&] { return at::randn({3, 47, width}).to(GetParam()); };
+      const at::Tensor x = random() + 3, branch = random(), dy = random();
+      const at::Tensor weight = 1 + 0.1 * at::randn({width}), bias = at::randn({width});
+      torch::manual_seed(5);
+      const std::int64_t count = x.numel();
+      std::vector<float> buffer;
+      const float* const drawn = DropFactors(draw_dropout_key(), dropped).of(0, count, buffer);
+      const at::Tensor factors =
+          at::tensor(at::ArrayRef<float>(drawn, static_cast<std::size_t>(count)))
+              .view(x.sizes())
+              .to(at::kDouble);
+      std::vector<at::Tensor> wide;
+      for (const at::Tensor& each : {x, branch, weight, bias}) wide.push_back(each.to(at::kDouble));
+      const auto wanted =
+          norm_and_gradients(wide, dy.to(at::kDouble), [&](const std::vector<at::Tensor>& all) {
+            // The sum is rounded to the type, as everything between two operators.
+            const at::Tensor sum = all[0] + factors * all[1];
+            return at::layer_norm(sum + (sum.to(GetParam()).to(at::kDouble) - sum).detach(),
+                                  {width}, all[2], all[3], 1e-5);
+          });
+      const auto found = norm_and_gradients({x, branch, weight, bias}, dy, [&](const auto& all) {
+        torch::manual_seed(5);
+        EXPECT_TRUE(suits_norm_of_sum(all[0], all[1], all[2], all[3]));
+        return own_operators()->norm_of_sum(all[0], all[1], dropped, all[2], all[3], 1e-5);
+      });
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        SCOPED_TRACE(i);
+        expect_close(found[i], wanted[i], i < 3 ? 2 * rounding_of(GetParam()) : 1e-5);
+      }
+      const at::Tensor alone = own_operators()->norm_of_sum(x, {}, 0.5, weight, bias, 1e-5);
+      expect_close(alone, at::layer_norm(wide[0], {width}, wide[2], wide[3], 1e-5),
+                   rounding_of(GetParam()));
+    }
+}
+
 TEST(RmsNorm, IsTheSameForEveryNumberOfThreads) {
   const auto gradients = [](int threads) {
     torch::manual_seed(3);
@@ -92,4 +143,4 @@ TEST(DividedHeads, HaveTheLengthsThatTheyHad) {
 }
 
 }  // namespace
-}  // namespace scalemark::rms_norm_test
+}  // namespace scalemark::norms_test
