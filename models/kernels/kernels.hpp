@@ -262,6 +262,10 @@ bool suits_weight_product(const at::Tensor& gradient, const at::Tensor& dy, cons
 /// 384 rows, however many threads there are.
 void add_weight_product(at::Tensor& gradient, bool add, const at::Tensor& dy, const at::Tensor& x);
 
+/// Returns x [rows, columns] summed over the rows, in its type. Sums are of fp32, and the same for
+/// every number of threads.
+at::Tensor column_sums(const at::Tensor& x);
+
 // GELU and SwiGLU serve a layer that keeps only x.
 
 /// Returns true for either GELU and SwiGLU of fp32 or bf16 on the CPU, contiguous.

@@ -1,14 +1,92 @@
 // Implements the linear layer as an autograd function that puts the weight gradient in its place,
-// and the conversion from bf16 to fp32 with stores that bypass the caches.
+// the gradient of a bias, and the conversion from bf16 to fp32 with stores that bypass the caches.
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
 
+#include <array>
+
 #include "models/kernels/kernels.hpp"
+#include "models/kernels/loops.hpp"
+#include "vector_loop.hpp"
 
 namespace scalemark {
+
+/// Some columns of rows that are `stride` apart.
+template <typename T>
+struct ColumnRows {
+  const T* x;
+  std::int64_t rows, columns, stride;
+};
+/// Adds the rows to sums.
+void add_rows(const ColumnRows<float>& all, float* sums);
+void add_rows(const ColumnRows<c10::BFloat16>& all, float* sums);
+
+namespace {
+
+template <typename T>
+SCALEMARK_INLINE void rows_added(const ColumnRows<T>& all, float* sums) {
+  const auto [x, rows, columns, stride] = all;
+  std::int64_t i = 0;
+  for (; i + 4 <= rows; i += 4) {  // of four rows each sum is loaded and stored once
+    const T *const a = x + i * stride, *const b = a + stride, *const c = b + stride,
+                   *const d = c + stride;
+    SCALEMARK_INDEPENDENT
+    for (std::int64_t j = 0; j < columns; ++j)
+      sums[j] += (load(a[j]) + load(b[j])) + (load(c[j]) + load(d[j]));
+  }
+  for (; i < rows; ++i) {
+    SCALEMARK_INDEPENDENT
+    for (std::int64_t j = 0; j < columns; ++j) sums[j] += load(x[i * stride + j]);
+  }
+}
+
+}  // namespace
+
+SCALEMARK_VECTOR_LOOP void add_rows(const ColumnRows<float>& all, float* sums) {
+  rows_added(all, sums);
+}
+SCALEMARK_VECTOR_LOOP void add_rows(const ColumnRows<c10::BFloat16>& all, float* sums) {
+  rows_added(all, sums);
+}
+
+namespace {
+
+template <typename T>
+void sum_columns(const at::Tensor& x, at::Tensor& to) {
+  constexpr std::int64_t kColumns = 512;  // whose sums stay in the first cache
+  constexpr std::int64_t kRows = 256;     // are added up first, so that the error stays small
+  const T* const from = x.const_data_ptr<T>();
+  T* const y = to.mutable_data_ptr<T>();
+  const std::int64_t rows = x.size(0), columns = x.size(1);
+  at::parallel_for(0, divided_up(columns, kColumns), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t part = begin; part < end; ++part) {
+      const std::int64_t first = part * kColumns, count = std::min(kColumns, columns - first);
+      std::array<float, kColumns> sums{};
+      for (std::int64_t i = 0; i < rows; i += kRows) {
+        std::array<float, kColumns> some{};
+        add_rows({from + i * x.stride(0) + first, std::min(kRows, rows - i), count, x.stride(0)},
+                 some.data());
+        for (std::size_t j = 0; j < sums.size(); ++j) sums[j] += some[j];
+      }
+      for (std::int64_t j = 0; j < count; ++j)
+        store(y[first + j], sums[static_cast<std::size_t>(j)]);
+    }
+  });
+}
+
+}  // namespace
+
+at::Tensor column_sums(const at::Tensor& x) {
+  if (!suits_loops(x) || x.stride(1) != 1) return x.sum(0);
+  return as_operator("scalemark::column_sums", {x}, [&] {
+    at::Tensor y = at::empty({x.size(1)}, x.options());
+    x.scalar_type() == at::kFloat ? sum_columns<float>(x, y) : sum_columns<c10::BFloat16>(x, y);
+    return y;
+  });
+}
 
 namespace {
 
@@ -86,7 +164,7 @@ class Product : public torch::autograd::Function<Product> {
     put(*place, [&](at::Tensor& gradient, bool add) { write_product(gradient, add, dy, factor); });
     if (!activated && context->needs_input_grad(0)) dx = input_gradient_of();
     if (dx.defined()) dx = dx.view(x.sizes());
-    if (context->saved_data["has_bias"].toBool()) dbias = dy.sum(0);
+    if (context->saved_data["has_bias"].toBool()) dbias = column_sums(dy);
     return {dx, dbias, {}, {}};
   }
 };

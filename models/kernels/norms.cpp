@@ -172,10 +172,9 @@ template <typename T>
 void forward_rows(const Norm& norm, const at::Tensor& x, const at::Tensor& branch, at::Tensor& sum,
                   at::Tensor& y, at::Tensor& statistics) {
   const NormRow<T> first = norm.row<T>();
-  const T *const from = x.const_data_ptr<T>(), *const added = branch.defined()
-                                                                  ? branch.const_data_ptr<T>()
-                                                                  : nullptr;
-  T *const to = y.mutable_data_ptr<T>(), *const total = added ? sum.mutable_data_ptr<T>() : nullptr;
+  const T* const from = x.const_data_ptr<T>();
+  const T* const added = branch.defined() ? branch.const_data_ptr<T>() : nullptr;
+  T *const to = y.mutable_data_ptr<T>(), *const total = added ? values_of<T>(sum) : nullptr;
   auto* const found = statistics.mutable_data_ptr<float>();
   at::parallel_for(0, statistics.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> buffer;

@@ -12,6 +12,24 @@ void expect_exact(const at::Tensor& from, at::Tensor to) {
   EXPECT_TRUE(at::equal(to, from.to(at::kFloat))) << from.sizes();
 }
 
+TEST(ColumnSums, AreThoseOfFloat64) {
+  torch::manual_seed(1);
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
+    for (const auto& [rows, columns] : {std::pair{1, 1}, {7, 3}, {1030, 1100}, {256, 512}}) {
+      const at::Tensor x = at::randn({rows, columns + 5}).to(type).narrow(1, 2, columns);
+      const at::Tensor wanted = x.to(at::kDouble).sum(0), found = column_sums(x);
+      EXPECT_EQ(found.scalar_type(), type);
+      ASSERT_EQ(found.sizes(), wanted.sizes());
+      const double rounding = type == at::kFloat ? 1e-6 : 0x1p-8;
+      EXPECT_LE((found.to(at::kDouble) - wanted).abs().max().item<double>(),
+                rounding * std::max(1., wanted.abs().max().item<double>()))
+          << rows << " x " << columns;
+      const at::Tensor in_columns = x.t().contiguous().t();
+      EXPECT_TRUE(
+          at::allclose(column_sums(in_columns).to(at::kDouble), wanted, 1e-2, rounding * 32));
+    }
+}
+
 TEST(Widen, IsExact) {
   torch::manual_seed(1);
   for (const std::int64_t rows : {1, 513, 2048}) {  // below and above what goes past the caches
