@@ -102,7 +102,7 @@ SCALEMARK_TILES inline __m512i paired(__m512 even, __m512 odd) {
   return _mm512_permutexvar_epi16(_mm512_load_si512(kPairs.data()), narrowed(even, odd));
 }
 
-/// The sum of the exponentials of a row of scores.
+/// Of a row of scores.
 struct ExponentialSum {
   float highest, sum;  ///< score; of powers of two of scores less that one
 };
@@ -286,8 +286,8 @@ void copy_all(const Side& side, bool left, std::int64_t rows, std::int64_t depth
   copy_blocks(side, left, {0, rows}, {0, depth}, to.at(0));
 }
 
-/// Computes results and, for each of their rows, the logarithm of the sum of the exponentials of
-/// its scores.
+/// Computes results and, for each of their rows, the logarithm to the base 2 of the sum of the
+/// powers of two of its scores.
 class ForwardHeads {
  public:
   explicit ForwardHeads(const Attention& all)
