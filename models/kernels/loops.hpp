@@ -4,6 +4,7 @@
 // functions of loops are branch-free, so that loops over them vectorise. Internal to models/.
 #pragma once
 
+#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
 #include <c10/util/BFloat16.h>
@@ -30,6 +31,9 @@ inline std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b -
 inline std::int64_t part_length(std::int64_t count, std::int64_t parts, std::int64_t unit) {
   return divided_up(divided_up(count, parts), unit) * unit;
 }
+
+/// Returns the threads that a loop has: one where other threads compute other results.
+inline int threads_of_a_loop() { return at::in_parallel_region() ? 1 : at::get_num_threads(); }
 
 inline float load(float value) { return value; }
 inline float load(c10::BFloat16 value) {

@@ -43,7 +43,7 @@ class Blocks {
 
 /// A row of scores, which are logarithms to the base 2: its products of the query and the keys, in
 /// 16 columns of each tile of sums, and what is done to them.
-struct ScoreRow {
+struct TiledRow {
   const float* products;  ///< at the row's place in the first block
   float scale;
   const float* mask;     ///< to the base e, added to the scaled products, or null
@@ -63,7 +63,7 @@ inline std::int64_t place_of(std::int64_t column) {
 }
 
 /// Returns 16 scores, less `less`.
-SCALEMARK_TILES inline __m512 scores(const ScoreRow& row, std::int64_t column, __mmask16 lanes,
+SCALEMARK_TILES inline __m512 scores(const TiledRow& row, std::int64_t column, __mmask16 lanes,
                                      __m512 less) {
   const __m512 product = _mm512_load_ps(row.products + place_of(column));
   if (row.mask)
@@ -72,7 +72,7 @@ SCALEMARK_TILES inline __m512 scores(const ScoreRow& row, std::int64_t column, _
   return _mm512_fmsub_ps(product, _mm512_set1_ps(row.scale), less);
 }
 
-SCALEMARK_TILES inline __m512 without_dropped(const ScoreRow& row, std::int64_t column,
+SCALEMARK_TILES inline __m512 without_dropped(const TiledRow& row, std::int64_t column,
                                               __mmask16 lanes, __m512 x) {
   return row.factors ? _mm512_mul_ps(x, _mm512_maskz_loadu_ps(lanes, row.factors + column)) : x;
 }
@@ -86,12 +86,6 @@ SCALEMARK_TILES inline __m512 power_of_two(__m512 x, __mmask16 lanes) {
   p = _mm512_fmadd_ps(p, rest, _mm512_set1_ps(0.693003834f));
   p = _mm512_fmadd_ps(p, rest, _mm512_set1_ps(1.00000259f));
   return _mm512_maskz_scalef_ps(lanes, p, x);
-}
-
-/// Returns 16 values and 16 more, as bf16.
-SCALEMARK_TILES inline __m512i narrowed(__m512 low, __m512 high) {
-  const __m512bh both = _mm512_cvtne2ps_pbh(high, low);
-  return reinterpret_cast<const __m512i&>(both);
 }
 
 /// Returns the values of two rows side by side, as bf16.
@@ -109,7 +103,7 @@ struct ExponentialSum {
 
 /// Writes 2^(score - highest), of which dropout may leave nothing, as a row of the left side of a
 /// product: `to` is its place in the first of `blocks` blocks.
-SCALEMARK_TILES ExponentialSum write_exponentials(const ScoreRow& row, std::int64_t blocks,
+SCALEMARK_TILES ExponentialSum write_exponentials(const TiledRow& row, std::int64_t blocks,
                                                   Bits* to) {
   __m512 most = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
   for (std::int64_t j = 0; j < row.visible; j += 16) {
@@ -132,7 +126,7 @@ SCALEMARK_TILES ExponentialSum write_exponentials(const ScoreRow& row, std::int6
 
 /// A row on the way back.
 struct GradientRow {
-  ScoreRow scores;
+  TiledRow scores;
   const float* gradients;  ///< of what dropout left of the probabilities, as `scores.products`
   float log_sum;           ///< to the base 2, of the sum of powers of two of the scores
   float of_all;            ///< sum of the products of the row's result and its gradient, scaled
@@ -210,17 +204,22 @@ SCALEMARK_TILES float product_of_rows(const Bits* a, const Bits* b, std::int64_t
   return _mm512_reduce_add_ps(sum);
 }
 
+/// Returns where the rows of a head of x [batch, heads, length, depth] begin.
+std::int64_t offset_of(const at::Tensor& x, std::int64_t sample, std::int64_t head) {
+  return sample * x.stride(0) + head * x.stride(1);
+}
+
 /// Returns the rows of a head of x [batch, heads, length, depth], whose last stride is 1.
 Side head_of(const at::Tensor& x, std::int64_t sample, std::int64_t head) {
-  return {static_cast<const Bits*>(x.const_data_ptr()) + sample * x.stride(0) + head * x.stride(1),
-          x.stride(2), /*by_depth=*/false};
+  return {static_cast<const Bits*>(x.const_data_ptr()) + offset_of(x, sample, head), x.stride(2),
+          /*by_depth=*/false};
 }
 
 /// The same as the other side of a product with the depth of the rows.
 Side turned(const Side& side) { return {side.values, side.stride, !side.by_depth}; }
 
 Result result_of(at::Tensor& x, std::int64_t sample, std::int64_t head) {
-  return {static_cast<Bits*>(x.mutable_data_ptr()) + sample * x.stride(0) + head * x.stride(1),
+  return {static_cast<Bits*>(x.mutable_data_ptr()) + offset_of(x, sample, head),
           x.stride(2),
           /*wide=*/false,
           /*add=*/false,
@@ -263,19 +262,23 @@ struct Attention {
     return causal ? std::min(all, block + 1) : all;
   }
 
+  /// Returns the place of a row among those of all heads.
+  std::int64_t index_of(std::int64_t sample, std::int64_t head, std::int64_t target) const {
+    return (sample * heads + head) * targets + target;
+  }
+
   /// Returns a row of scores, whose products with `some` sources are in blocks from `products` on.
-  ScoreRow row(std::int64_t sample, std::int64_t head, std::int64_t target, Range some,
+  TiledRow row(std::int64_t sample, std::int64_t head, std::int64_t target, Range some,
                const float* products, std::vector<float>& buffer) const {
     const std::int64_t visible = (causal ? target + 1 : sources) - some.begin;
-    ScoreRow found{products + place_of_sums(target % kSide), scale * kLog2OfE, nullptr, nullptr,
+    TiledRow found{products + place_of_sums(target % kSide), scale * kLog2OfE, nullptr, nullptr,
                    std::clamp<std::int64_t>(visible, 0, some.size())};
     if (mask.defined())
-      found.mask = static_cast<const float*>(mask.const_data_ptr()) + sample * mask.stride(0) +
-                   head * mask.stride(1) + target * mask.stride(2) + some.begin;
-    if (factors) {
-      const std::int64_t first = ((sample * heads + head) * targets + target) * sources;
-      found.factors = factors->of(first + some.begin, some.size(), buffer);
-    }
+      found.mask = static_cast<const float*>(mask.const_data_ptr()) +
+                   offset_of(mask, sample, head) + target * mask.stride(2) + some.begin;
+    if (factors)
+      found.factors =
+          factors->of(index_of(sample, head, target) * sources + some.begin, some.size(), buffer);
     return found;
   }
 };
@@ -310,7 +313,7 @@ class ForwardHeads {
       const std::int64_t head = key_head * all_.heads_of_a_key + of_key;
       const Side queries = head_of(all_.queries, sample, head);
       const Result to = result_of(y, sample, head);
-      float* const of_head = log_sums + (sample * all_.heads + head) * targets;
+      float* const of_head = log_sums + all_.index_of(sample, head, 0);
       Range{0, targets}.in_steps(kSide, [&](Range some) {
         copy_blocks(queries, /*left=*/true, some, {0, depth}, queries_.at(0));
         add_targets(sample, head, some, to, of_head);
@@ -448,9 +451,9 @@ class BackwardHeads {
                      std::vector<float>& factors) const {
     if (target >= all_.targets)
       return {{scores_.at(0), 0, nullptr, nullptr, 0}, gradients_.at(0), 0, 0, 0};
-    const ScoreRow scores = all_.row(sample, head, target, sources, scores_.at(0), factors);
+    const TiledRow scores = all_.row(sample, head, target, sources, scores_.at(0), factors);
     return {scores, gradients_.at(0) + (scores.products - scores_.at(0)),
-            of_.log_sums[(sample * all_.heads + head) * all_.targets + target],
+            of_.log_sums[all_.index_of(sample, head, target)],
             of_all_[static_cast<std::size_t>(target)], all_.scale};
   }
 
@@ -551,12 +554,12 @@ class TiledAttention : public torch::autograd::Function<TiledAttention> {
 
 bool suits_tiled_attention(const AttentionInputs& inputs) {
   const at::Tensor &q = inputs.queries, &k = inputs.keys;
-  const std::int64_t depth = q.size(3),
-                     threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  const std::int64_t depth = q.size(3);
   return has_tiles() && q.is_cpu() && q.scalar_type() == at::kBFloat16 &&
          depth % tiles::kTileDepth == 0 && inputs.values.size(3) == depth &&
          q.size(1) % k.size(1) == 0 && (!inputs.causal || q.size(2) == k.size(2)) &&
-         std::min(q.size(2), k.size(2)) >= tiles::kSide && k.size(0) * k.size(1) >= threads;
+         std::min(q.size(2), k.size(2)) >= tiles::kSide &&
+         k.size(0) * k.size(1) >= threads_of_a_loop();
 }
 
 at::Tensor tiled_attention(const AttentionInputs& inputs, double dropout_probability) {

@@ -23,9 +23,9 @@ constexpr double kLeastTiledMultiplyAdds = 1 << 23;  ///< below, oneDNN's are as
 constexpr std::int64_t kLeastTiledDepth = 32;        ///< less is mostly padding
 constexpr std::int64_t kLeastTiledSide = 64;  ///< of a part, to which both sides are copied anew
 
-/// Returns the parts of a result [m, n]: one here where other threads compute other results.
+/// Returns the parts of a result [m, n].
 ProductPieces parts_of(std::int64_t m, std::int64_t n) {
-  return square_parts(m, n, at::in_parallel_region() ? 1 : at::get_num_threads());
+  return square_parts(m, n, threads_of_a_loop());
 }
 
 }  // namespace

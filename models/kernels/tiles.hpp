@@ -228,6 +228,12 @@ SCALEMARK_TILES inline __m512 widened(const Bits* from, __mmask16 mask) {
       _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, from)), 16));
 }
 
+/// Returns 16 values and 16 more, as bf16.
+SCALEMARK_TILES inline __m512i narrowed(__m512 low, __m512 high) {
+  const __m512bh both = _mm512_cvtne2ps_pbh(high, low);
+  return reinterpret_cast<const __m512i&>(both);
+}
+
 /// Returns max(x, 0), and NaN where x is.
 SCALEMARK_TILES inline __m512 positive(__m512 x) { return _mm512_max_ps(_mm512_setzero_ps(), x); }
 
@@ -256,8 +262,7 @@ SCALEMARK_TILES inline void write_row(const float* sums, std::int64_t row, const
       second = positive(second);
     }
     if (!to.wide) {
-      const __m512bh pairs = _mm512_cvtne2ps_pbh(second, first);
-      _mm512_mask_storeu_epi16(narrow, mask, reinterpret_cast<const __m512i&>(pairs));
+      _mm512_mask_storeu_epi16(narrow, mask, narrowed(first, second));
       continue;
     }
     if (to.streams && columns >= kSide) {

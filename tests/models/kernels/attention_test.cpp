@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include "models/kernels/kernels.hpp"
+#include "models/kernels/next_factors.hpp"
 
 namespace scalemark::attention_test {
 namespace {
@@ -85,16 +86,6 @@ at::Tensor exact_attention(const AttentionInputs& inputs, const at::Tensor& fact
     scores = scores + at::full({scores.size(2), scores.size(3)}, -INFINITY, at::kDouble).triu_(1);
   if (inputs.mask.defined()) scores = scores + inputs.mask.to(at::kDouble);
   return at::matmul(at::softmax(scores, -1) * factors, inputs.values);
-}
-
-/// What dropout of these sizes multiplies by, with the key that the next call draws.
-at::Tensor next_factors(at::IntArrayRef sizes, double probability) {
-  const std::int64_t count = c10::multiply_integers(sizes);
-  std::vector<float> buffer;
-  const float* const factors = DropFactors(draw_dropout_key(), probability).of(0, count, buffer);
-  return at::tensor(at::ArrayRef<float>(factors, static_cast<std::size_t>(count)))
-      .view(sizes)
-      .to(at::kDouble);
 }
 
 struct Dropped {

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include "models/kernels/kernels.hpp"
+#include "models/kernels/next_factors.hpp"
 
 namespace scalemark::norms_test {
 namespace {
@@ -85,13 +86,7 @@ TEST_P(OfType, NormOfASumAndItsGradientsAreThoseOfFloat64) {
       const at::Tensor x = random() + 3, branch = random(), dy = random();
       const at::Tensor weight = 1 + 0.1 * at::randn({width}), bias = at::randn({width});
       torch::manual_seed(5);
-      const std::int64_t count = x.numel();
-      std::vector<float> buffer;
-      const float* const drawn = DropFactors(draw_dropout_key(), dropped).of(0, count, buffer);
-      const at::Tensor factors =
-          at::tensor(at::ArrayRef<float>(drawn, static_cast<std::size_t>(count)))
-              .view(x.sizes())
-              .to(at::kDouble);
+      const at::Tensor factors = next_factors(x.sizes(), dropped);
       std::vector<at::Tensor> wide;
       for (const at::Tensor& each : {x, branch, weight, bias}) wide.push_back(each.to(at::kDouble));
       const auto wanted =
