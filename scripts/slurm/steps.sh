@@ -14,6 +14,7 @@ if [[ $LAUNCHER == mpirun ]]; then
   if [[ -n $CONTAINER_IMAGE ]]; then launch+=(apptainer exec "${CONTAINER_FLAGS[@]}" "$CONTAINER_IMAGE"); fi
 else
   export SLURM_KILL_BAD_EXIT=1  # as the flag, which ranks can't see
+  export SLURM_PMIX_FENCE="${SLURM_PMIX_FENCE:-ring}"  # with Slurm's tree a rank can leave MPI_Init before others can receive
   launch=(srun --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task="$SLURM_CPUS_PER_TASK" --cpu-bind=cores)
   if [[ -n $CONTAINER_IMAGE ]]; then launch+=(--container-image="$CONTAINER_IMAGE" "${CONTAINER_FLAGS[@]}"); fi
 fi

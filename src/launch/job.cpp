@@ -185,8 +185,11 @@ JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how) {
     }
     processes.push_back({launch_command(job.request, geteuid() == 0), job.output, [&job] {
                            setenv(kHandoverVariable, job.handover.path().c_str(), 1);
-                           if (job.request.launcher == Launcher::srun)
+                           if (job.request.launcher == Launcher::srun) {
                              setenv("SLURM_KILL_BAD_EXIT", "1", 1);  // as its flag: ranks see it
+                             // Slurm's tree lets a rank leave MPI_Init before others can receive.
+                             setenv("SLURM_PMIX_FENCE", "ring", /*overwrite=*/0);
+                           }
                            for (const auto& [name, value] : job.environment)
                              setenv(name.c_str(), value.c_str(), 1);
                            for (const auto& [name, value] : job.request.environment)

@@ -21,6 +21,7 @@ TEMPLATES = SOURCE / "scripts" / "slurm"
 SMALL = ["--model", "smallnet", "--batch_size", "4", "--num_warmup_batches", "1", "--num_intra_threads", "1"]
 SHORT = [*SMALL, "--num_batches", "5"]
 LONG = [*SMALL, "--num_batches", "1000000", "--display_every", "100"]
+SRUN = ["env", "SLURM_PMIX_FENCE=ring", "srun"]  # as docs/slurm.md says; templates and front door do so themselves
 ONE_CORE = ["--cpus-per-task=1", "--cpu-bind=cores"]
 CORES = len(os.sched_getaffinity(0))
 lab = None
@@ -97,7 +98,7 @@ def places(record):
 
 class Srun(SlurmTest):
     def srun(self, *words, **options):
-        return self.run_program("srun", *words, **options)
+        return self.run_program(*SRUN, *words, **options)
 
     def test_ranks_on_both_nodes(self):
         self.srun("--mpi=pmix", "-N2", "-n2", *ONE_CORE, SCALEMARK, "run", *SHORT, "--output", "r.json")
@@ -127,6 +128,14 @@ class Srun(SlurmTest):
                 self.assertEqual([node["ranks"] for node in placement], placed)
         _, err = self.allocated("run", "--ranks", 4, "--ranks_per_node", 1, expect=2)
         self.assertIn("need 4 nodes, and here are 2", err)
+
+    def test_srun_is_told_what_has_no_flag(self):
+        """How ranks wait for each other in MPI_Init, which a user's own choice decides."""
+        (self.folder / "srun").write_text(f'#!/bin/sh\necho "$SLURM_KILL_BAD_EXIT $SLURM_PMIX_FENCE" >told\nexec {shutil.which("srun")} "$@"\n')
+        (self.folder / "srun").chmod(0o755)
+        for chosen, told in (({}, "1 ring\n"), ({"SLURM_PMIX_FENCE": "tree"}, "1 tree\n")):
+            self.allocated("run", "--ranks", 1, env=self.environment(PATH=f"{self.folder}:{os.environ['PATH']}", **chosen))
+            self.assertEqual((self.folder / "told").read_text(), told)
 
     @unittest.skipIf(CORES < 2, "one core")
     def test_a_curve_fills_nodes_by_itself(self):
@@ -197,7 +206,7 @@ class UnderSrun(FaultTable, SlurmTest):
     LAUNCHER = "srun"
 
     def ranks(self, number, *words):
-        return ["srun", "--mpi=pmix", "--kill-on-bad-exit=1", "-N2", f"-n{number}", *ONE_CORE, *words]
+        return [*SRUN, "--mpi=pmix", "--kill-on-bad-exit=1", "-N2", f"-n{number}", *ONE_CORE, *words]
 
 
 class Templates(SlurmTest):
