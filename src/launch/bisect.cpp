@@ -27,7 +27,7 @@ std::string what_is_ahead(std::size_t commits) {
   if (commits == 1) return "1 commit after the base: its gate alone";
   return fmt::format("{} after the base: the gate of the whole range, then at most {}",
                      counted(commits, "commit"),
-                     counted(static_cast<std::size_t>(halvings(commits) + 1), "gate"));
+                     counted(static_cast<std::size_t>(halvings(commits)) + 1, "gate"));
 }
 
 std::string named(const Commit& commit) {
