@@ -1,4 +1,4 @@
-// Computes attention in bf16 by tiles (tiles.hpp) without keeping scores. A thread takes a head,
+// Computes attention in bf16 by blocks (tiles.hpp) without keeping scores. A thread takes a head,
 // and of it 32 targets at a time, whose scores stay in its caches. The way back makes the scores
 // again, for a panel of sources after the other.
 #include <ATen/ATen.h>
@@ -555,7 +555,7 @@ class TiledAttention : public torch::autograd::Function<TiledAttention> {
 bool suits_tiled_attention(const AttentionInputs& inputs) {
   const at::Tensor &q = inputs.queries, &k = inputs.keys;
   const std::int64_t depth = q.size(3);
-  return has_tiles() && q.is_cpu() && q.scalar_type() == at::kBFloat16 &&
+  return has_pair_products() && q.is_cpu() && q.scalar_type() == at::kBFloat16 &&
          depth % tiles::kTileDepth == 0 && inputs.values.size(3) == depth &&
          q.size(1) % k.size(1) == 0 && (!inputs.causal || q.size(2) == k.size(2)) &&
          std::min(q.size(2), k.size(2)) >= tiles::kSide &&

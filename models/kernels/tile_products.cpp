@@ -34,22 +34,34 @@ ProductPieces parts_of(std::int64_t m, std::int64_t n) {
 namespace tiles {
 namespace {
 
-/// Returns whether the processor has the tiles, the kernel lets this process use them, and nobody
-/// told oneDNN, whose products these replace, to do without.
-bool may_use_tiles() {
-  constexpr unsigned kAmxBf16 = 1u << 22, kAmxTile = 1u << 24, kAvx512Bf16 = 1u << 5;  // CPUID 7
-  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // arch_prctl(2)
+/// Returns whether nobody told oneDNN, beside whose products these run, to do without: each limit
+/// that is set has one of these words in its name.
+bool are_allowed(std::initializer_list<std::string_view> words) {
   for (const char* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
     const char* const set = std::getenv(name);
     const std::string_view most = set ? set : "DEFAULT";
-    if (most != "DEFAULT" && most != "ALL" && most.find("AMX") == most.npos) return false;
+    const auto names = [&](std::string_view word) { return most.find(word) != most.npos; };
+    if (most != "DEFAULT" && most != "ALL" && std::ranges::none_of(words, names)) return false;
   }
+  return true;
+}
+
+bool may_use_pair_products() {
+  constexpr unsigned kAvx512Bf16 = 1u << 5;  // CPUID 7, 1
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (!has_avx512() || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & kAmxBf16) ||
-      !(d & kAmxTile))
-    return false;
-  if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a & kAvx512Bf16)) return false;
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return has_avx512() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & kAvx512Bf16) != 0 &&
+         are_allowed({"BF16", "FP16", "AMX", "AVX10"});
+}
+
+/// Returns whether the processor has the tiles, the kernel lets this process use them, and nobody
+/// forbids it.
+bool may_use_tiles() {
+  constexpr unsigned kAmxBf16 = 1u << 22, kAmxTile = 1u << 24;  // CPUID 7
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;    // arch_prctl(2)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return has_pair_products() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kAmxBf16) != 0 &&
+         (d & kAmxTile) != 0 && are_allowed({"AMX"}) &&
+         syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
 constexpr std::int64_t kDepth = 1024;    ///< so deep,
@@ -164,6 +176,11 @@ bool has_aligned_rows(const at::Tensor& x) {
 }  // namespace
 }  // namespace tiles
 
+bool has_pair_products() {
+  static const bool has = tiles::may_use_pair_products();
+  return has;
+}
+
 bool has_tiles() {
   static const bool has = tiles::may_use_tiles();
   return has;
@@ -187,6 +204,7 @@ void tile_product(at::Tensor& to, bool add, const at::Tensor& a, const at::Tenso
   });
 }
 #else
+bool has_pair_products() { return false; }
 bool has_tiles() { return false; }
 void tile_product(at::Tensor&, bool, const at::Tensor&, const at::Tensor&, const at::Tensor&,
                   bool) {}

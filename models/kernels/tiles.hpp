@@ -1,6 +1,7 @@
 // Defines how kernels of this folder use the tile registers of AMX: 32 x 32 sums fill four of them,
 // two more hold 32 rows of one side of a product and two 32 columns of the other. Both sides are
-// copied into blocks of tiles before. Internal to models/.
+// copied into blocks of tiles before. Without AMX the same blocks are multiplied by AVX-512's
+// products of pairs. Internal to models/.
 #pragma once
 
 #if defined(__x86_64__) && defined(__linux__) && __has_include(<amxbf16intrin.h>)
@@ -10,12 +11,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 
+#include "models/kernels/kernels.hpp"
 #include "models/kernels/loops.hpp"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"  // GCC's own intrinsics of AVX-512
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wignored-attributes"  // of a register as an element
 #define SCALEMARK_TILES \
   [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")]]
 
@@ -38,8 +42,9 @@ struct alignas(64) TileShapes {
   std::array<std::uint8_t, 16> rows = {};
 };
 
-/// Makes all eight tiles those of 16 rows of 64 bytes.
+/// Makes all eight tiles, where there are any, those of 16 rows of 64 bytes.
 SCALEMARK_TILES inline void begin_tiles() {
+  if (!has_tiles()) return;
   TileShapes shapes;
   for (std::size_t i = 0; i < 8; ++i) {
     shapes.row_bytes[i] = kTileBytes;
@@ -50,7 +55,9 @@ SCALEMARK_TILES inline void begin_tiles() {
   _tile_loadconfig(&shapes);
 }
 
-SCALEMARK_TILES inline void end_tiles() { _tile_release(); }
+SCALEMARK_TILES inline void end_tiles() {
+  if (has_tiles()) _tile_release();
+}
 
 /// Copies 16 rows of 32 values.
 SCALEMARK_TILES inline void copy_rows(const Bits* from, std::int64_t stride, Bits* tile) {
@@ -174,9 +181,54 @@ inline void copy_blocks(const Side& side, bool left, Range part, Range k, Bits* 
     });
 }
 
+/// Returns where one of 32 rows is in the first of its blocks of sums, and in that of the left side
+/// of a product.
+inline std::int64_t place_of_sums(std::int64_t row) {
+  return row / kTileRows * 2 * kSums + row % kTileRows * 16;
+}
+inline std::int64_t place_of_left(std::int64_t row) {
+  return row / kTileRows * kTile + row % kTileRows * kTileDepth;
+}
+
+SCALEMARK_TILES inline __m512bh as_pairs(__m512i bits) {
+  return reinterpret_cast<const __m512bh&>(bits);
+}
+
+inline constexpr std::int64_t kPairRows = 8;  ///< whose sums stay in registers
+
+/// Computes 8 rows of multiply_blocks() by products of pairs.
+SCALEMARK_TILES inline void multiply_pairs(const Bits* rows, const Bits* columns, std::int64_t deep,
+                                           float* sums, bool add) {
+  std::array<std::array<__m512, 2>, kPairRows> of_rows;
+  for (std::int64_t i = 0; i < kPairRows; ++i)
+    for (const int half : {0, 1})
+      of_rows[i][half] = add ? _mm512_load_ps(sums + i * 16 + half * kSums) : _mm512_setzero_ps();
+  for (std::int64_t k = 0; k < deep; ++k, rows += kBlock, columns += kBlock)
+    for (std::int64_t pair = 0; pair < kTileDepth / 2; ++pair) {
+      const Bits* const row = columns + pair * kTileDepth;
+      const __m512bh low = as_pairs(_mm512_load_si512(row)),
+                     high = as_pairs(_mm512_load_si512(row + kTile));
+#pragma GCC unroll 8
+      for (std::int64_t i = 0; i < kPairRows; ++i) {
+        std::int32_t both;
+        std::memcpy(&both, rows + i * kTileDepth + 2 * pair, sizeof both);
+        const __m512bh x = as_pairs(_mm512_set1_epi32(both));
+        of_rows[i][0] = _mm512_dpbf16_ps(of_rows[i][0], x, low);
+        of_rows[i][1] = _mm512_dpbf16_ps(of_rows[i][1], x, high);
+      }
+    }
+  for (std::int64_t i = 0; i < kPairRows; ++i)
+    for (const int half : {0, 1}) _mm512_store_ps(sums + i * 16 + half * kSums, of_rows[i][half]);
+}
+
 /// Computes 32 x 32 sums of `deep` blocks, or adds to them: four tiles, row by row.
 SCALEMARK_TILES inline void multiply_blocks(const Bits* rows, const Bits* columns,
                                             std::int64_t deep, float* sums, bool add) {
+  if (!has_tiles()) {
+    for (std::int64_t i = 0; i < kSide; i += kPairRows)
+      multiply_pairs(rows + place_of_left(i), columns, deep, sums + place_of_sums(i), add);
+    return;
+  }
   asm volatile("" ::: "memory");  // see begin_tiles()
   if (add) {
     _tile_loadd(0, sums, kTileBytes);
@@ -203,15 +255,6 @@ SCALEMARK_TILES inline void multiply_blocks(const Bits* rows, const Bits* column
   _tile_stored(1, sums + kSums, kTileBytes);
   _tile_stored(2, sums + 2 * kSums, kTileBytes);
   _tile_stored(3, sums + 3 * kSums, kTileBytes);
-}
-
-/// Returns where one of 32 rows is in the first of its blocks of sums, and in that of the left side
-/// of a product.
-inline std::int64_t place_of_sums(std::int64_t row) {
-  return row / kTileRows * 2 * kSums + row % kTileRows * 16;
-}
-inline std::int64_t place_of_left(std::int64_t row) {
-  return row / kTileRows * kTile + row % kTileRows * kTileDepth;
 }
 
 /// Where the sums go.

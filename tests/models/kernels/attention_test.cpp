@@ -17,7 +17,7 @@ struct Case {
 };
 
 /// Sizes whose attention is computed by tiles, where there are any, have depths in whole 32.
-bool are_for_tiles(std::int64_t depth) { return has_tiles() && depth % 32 == 0; }
+bool are_for_tiles(std::int64_t depth) { return has_pair_products() && depth % 32 == 0; }
 
 /// The result of attention on these inputs, converted to a type, and the gradients of the inputs.
 template <typename Attention>
@@ -158,7 +158,7 @@ std::vector<at::Tensor> by_tiles(const std::array<at::Tensor, 3>& inputs,
 }
 
 TEST(ByTiles, GivesTheSameBitsWithAnyNumberOfThreadsAndInAnyMemory) {
-  if (!has_tiles()) GTEST_SKIP() << "the processor has no AMX";
+  if (!has_pair_products()) GTEST_SKIP() << "the processor has no AVX512_BF16";
   torch::manual_seed(1);
   const auto random = [](std::int64_t heads) {
     return at::randn({2, heads, 90, 64}).to(at::kBFloat16);
@@ -186,7 +186,7 @@ TEST(ByTiles, GivesTheSameBitsWithAnyNumberOfThreadsAndInAnyMemory) {
 }
 
 TEST(ByTiles, ANotANumberStaysInItsHead) {
-  if (!has_tiles()) GTEST_SKIP() << "the processor has no AMX";
+  if (!has_pair_products()) GTEST_SKIP() << "the processor has no AVX512_BF16";
   torch::manual_seed(1);
   std::array inputs{at::randn({1, 2, 40, 32}), at::randn({1, 2, 40, 32}),
                     at::randn({1, 2, 40, 32})};
@@ -202,8 +202,8 @@ TEST(ByTiles, IsOfHeadsForAllThreads) {
   const auto zeros = [](at::IntArrayRef sizes) { return at::zeros(sizes).to(at::kBFloat16); };
   const at::Tensor x = zeros({8, 4, 32, 64}), shallow = zeros({8, 4, 32, 16}),
                    brief = zeros({8, 4, 31, 64}), long_one = zeros({8, 4, 99, 64});
-  EXPECT_EQ(suits_tiled_attention({x, x, x, true}), has_tiles());
-  EXPECT_EQ(suits_tiled_attention({x, long_one, long_one, false}), has_tiles());
+  EXPECT_EQ(suits_tiled_attention({x, x, x, true}), has_pair_products());
+  EXPECT_EQ(suits_tiled_attention({x, long_one, long_one, false}), has_pair_products());
   EXPECT_FALSE(suits_tiled_attention({x, long_one, long_one, true}));
   EXPECT_FALSE(suits_tiled_attention({x, brief, brief, false}));
   EXPECT_FALSE(suits_tiled_attention({shallow, shallow, shallow, true}));

@@ -160,7 +160,7 @@ std::vector<Kernel> kernels() {
       {"updates", "scalemark::norm",
        [](const OperatorSet& operators) { operators.norm(at::ones({10})); }},
       {"linear", "scalemark::widen", use_narrow_linear, widens},
-      {"tile_attention", "scalemark::attention", use_attention_by_tiles, has_tiles()},
+      {"tile_attention", "scalemark::attention", use_attention_by_tiles, has_pair_products()},
       {"tile_products", "scalemark::mm", use_narrow_linear, has_tiles()},
       {"winograd", "scalemark::conv2d", use_convolution},
   };

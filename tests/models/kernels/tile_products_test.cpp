@@ -1,5 +1,6 @@
 // Products by tiles: against float64, with sides that are transposed, parts of wider matrices and
-// of any size, and the same bits for every number of threads.
+// of any size, and the same bits for every number of threads. With
+// ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 these are tests of products of pairs.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +14,7 @@ namespace {
 class TileProducts : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!has_tiles()) GTEST_SKIP() << "no AMX";
+    if (!has_pair_products()) GTEST_SKIP() << "no AVX512_BF16";
     torch::manual_seed(1);
   }
   ~TileProducts() override { at::set_num_threads(before_); }
@@ -111,26 +112,29 @@ TEST_F(TileProducts, AreForBf16OfSomeSize) {
                         at::ScalarType type = at::kBFloat16) {
     return suits_tiles(at::zeros({m, k}, type), at::zeros({k, n}, type));
   };
-  EXPECT_TRUE(suits(256, 1024, 1024));
+  EXPECT_EQ(suits(256, 1024, 1024), has_tiles()) << "oneDNN's products of pairs are as fast";
   EXPECT_FALSE(suits(256, 1024, 1024, at::kFloat));
   EXPECT_FALSE(suits(256, 1024, 1024, at::kHalf));
   EXPECT_FALSE(suits(8, 4096, 4096)) << "few rows";
   EXPECT_FALSE(suits(64, 64, 64)) << "small";
   at::set_num_threads(64);
   EXPECT_FALSE(suits(128, 1024, 1024)) << "small parts";
-  EXPECT_TRUE(suits(1024, 1024, 1024));
+  EXPECT_EQ(suits(1024, 1024, 1024), has_tiles());
   const at::Tensor every_other = at::zeros({256, 2048, 2}, at::kBFloat16).select(2, 0);
   EXPECT_FALSE(suits_tiles(every_other, at::zeros({2048, 256}, at::kBFloat16)));
 }
 
 TEST(Tiles, AreNotUsedWhereOneDnnIsToldToDoWithout) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process that has not asked yet
-  const auto exit_with_tiles = [](const char* isa) {
+  constexpr int kPairs = 1, kTiles = 2;
+  const auto exit_with = [](const char* isa) {
     setenv("ONEDNN_MAX_CPU_ISA", isa, 1);
-    std::exit(has_tiles() ? 1 : 0);
+    std::exit((has_pair_products() ? kPairs : 0) + (has_tiles() ? kTiles : 0));
   };
-  EXPECT_EXIT(exit_with_tiles("AVX512_CORE_BF16"), ::testing::ExitedWithCode(0), "");
-  EXPECT_EXIT(exit_with_tiles("AVX2"), ::testing::ExitedWithCode(0), "");
+  const int pairs = __builtin_cpu_supports("avx512bf16") ? kPairs : 0;
+  EXPECT_EXIT(exit_with("AVX512_CORE_BF16"), ::testing::ExitedWithCode(pairs), "");
+  EXPECT_EXIT(exit_with("AVX512_CORE"), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(exit_with("AVX2"), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
