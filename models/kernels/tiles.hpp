@@ -202,7 +202,8 @@ SCALEMARK_TILES inline void multiply_pairs(const Bits* rows, const Bits* columns
   std::array<std::array<__m512, 2>, kPairRows> of_rows;
   for (std::int64_t i = 0; i < kPairRows; ++i)
     for (const int half : {0, 1})
-      of_rows[i][half] = add ? _mm512_load_ps(sums + i * 16 + half * kSums) : _mm512_setzero_ps();
+      of_rows[i][half] =
+          add ? _mm512_load_ps(sums + place_of_sums(i) + half * kSums) : _mm512_setzero_ps();
   for (std::int64_t k = 0; k < deep; ++k, rows += kBlock, columns += kBlock)
     for (std::int64_t pair = 0; pair < kTileDepth / 2; ++pair) {
       const Bits* const row = columns + pair * kTileDepth;
@@ -211,14 +212,15 @@ SCALEMARK_TILES inline void multiply_pairs(const Bits* rows, const Bits* columns
 #pragma GCC unroll 8
       for (std::int64_t i = 0; i < kPairRows; ++i) {
         std::int32_t both;
-        std::memcpy(&both, rows + i * kTileDepth + 2 * pair, sizeof both);
+        std::memcpy(&both, rows + place_of_left(i) + 2 * pair, sizeof both);
         const __m512bh x = as_pairs(_mm512_set1_epi32(both));
         of_rows[i][0] = _mm512_dpbf16_ps(of_rows[i][0], x, low);
         of_rows[i][1] = _mm512_dpbf16_ps(of_rows[i][1], x, high);
       }
     }
   for (std::int64_t i = 0; i < kPairRows; ++i)
-    for (const int half : {0, 1}) _mm512_store_ps(sums + i * 16 + half * kSums, of_rows[i][half]);
+    for (const int half : {0, 1})
+      _mm512_store_ps(sums + place_of_sums(i) + half * kSums, of_rows[i][half]);
 }
 
 /// Computes 32 x 32 sums of `deep` blocks, or adds to them: four tiles, row by row.
