@@ -129,10 +129,9 @@ double least_of(double assignments) {
 namespace {
 
 /// Returns the p of the union of two tests, of the mean series and of the smallest of the others.
-/// `p`: one for each series, that of the mean last. A single series is its own mean.
+/// `p`: one for each series, that of the mean last.
 double union_p(const std::vector<double>& p) {
   const auto series = static_cast<double>(p.size() - 1);
-  if (p.size() == 2) return p.back();
   const double least = *std::min_element(p.begin(), p.end() - 1);
   return std::min(1., 2 * std::min(p.back(), series * least));
 }
@@ -172,8 +171,7 @@ struct SeriesTests {
       welch;  ///< of the series that have a test of Welch: all where sizes are alike
 };
 
-/// Several series: the guard counts less, but counts, where the samples are alike, since it is one
-/// for all of them.
+/// The guard counts less, but counts, where the samples are alike, since it is one for all series.
 constexpr double kAlikeGuard = 3;
 
 SeriesTests tests_of(const Series& base, const Series& fresh) {
@@ -183,8 +181,7 @@ SeriesTests tests_of(const Series& base, const Series& fresh) {
     const auto guard = winsorised_welch_test(fresh[s], base[s]);
     tests.ranks.push_back(RankSumTest(fresh[s], base[s]).greater_p(0));
     if (welch) tests.welch.push_back(welch->greater_p(0));
-    const double alike = base.size() == 2 ? 0 : 1 / kAlikeGuard;
-    const double weight = may_differ(fresh[s], base[s]) ? 1 : alike;
+    const double weight = may_differ(fresh[s], base[s]) ? 1 : 1 / kAlikeGuard;
     tests.guard.push_back(guard ? weight * guard->greater_p(0) : 0);
   }
   return tests;
@@ -209,10 +206,20 @@ void combine(JointTest& test, const Series& base, const Series& fresh, double as
         adjusted(tests.guard[s]));
 }
 
+/// Tests of several series cannot be surer of one of them than the test of that one alone, which
+/// may count all assignments where they draw some, and knows where its centre lies.
+void keep_to(JointTest& test, const std::vector<double>& alone) {
+  for (std::size_t s = 0; s < alone.size(); ++s)
+    test.series_p[s] = std::max(test.series_p[s], alone[s]);
+}
+
 }  // namespace
 
 JointTest joint_sign_flip_test(const Series& differences, std::uint64_t seed) {
   if (differences.empty() || differences.front().empty()) return {};
+  std::vector<double> alone;
+  for (const auto& one : differences) alone.push_back(sign_flip_test(one, Alternative::less).p);
+  if (alone.size() == 1) return {alone.front(), alone};
   const std::size_t pairs = differences.front().size();
   const Series plain = with_mean(differences);
   Series values;
@@ -239,11 +246,16 @@ JointTest joint_sign_flip_test(const Series& differences, std::uint64_t seed) {
   }
   JointTest test = collected.test();
   combine_pairs(test, values, plain);
+  keep_to(test, alone);
   return test;
 }
 
 JointTest joint_permutation_test(const Series& base, const Series& fresh, std::uint64_t seed) {
   if (base.empty() || base.front().empty() || fresh.front().empty()) return {};
+  std::vector<double> alone;
+  for (std::size_t s = 0; s < base.size(); ++s)
+    alone.push_back(permutation_test(base[s], fresh[s], Alternative::less).p);
+  if (alone.size() == 1) return {alone.front(), alone};
   const std::size_t n = base.front().size(), m = fresh.front().size();
   const Series all_base = with_mean(base), all_fresh = with_mean(fresh);
   Series values;
@@ -275,6 +287,7 @@ JointTest joint_permutation_test(const Series& base, const Series& fresh, std::u
   }
   JointTest test = collected.test();
   combine(test, all_base, all_fresh, 1 / least_joint_permutation_p(n, m));
+  keep_to(test, alone);
   return test;
 }
 

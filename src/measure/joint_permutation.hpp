@@ -37,11 +37,13 @@ std::vector<std::size_t> joint_places(const JointStatistics& statistics, std::si
 /// is used.
 inline constexpr std::size_t kMostListedAssignments = 65'536;
 
-/// The result of a test of several series.
+/// The result of a test of several series. That of a single series is its own test, by
+/// sign_flip_test() or permutation_test().
 struct JointTest {
   double p = 1;  ///< p of "no series fell" by joint_places(), from the mean and the smallest series
   /// Holds one p for each series, adjusted for the number of series: the share of assignments in
-  /// which any series is as small as this one (Westfall and Young 1993, single-step maxT).
+  /// which any series is as small as this one (Westfall and Young 1993, single-step maxT), but at
+  /// least that of its own test.
   std::vector<double> series_p;
 };
 

@@ -148,12 +148,13 @@ WinsorisedSample winsorised_sample(std::span<const double> x) {
           std::max(1., within - 1)};
 }
 
-std::optional<Interval> log_interval(const std::vector<double>& values) {
+std::optional<Interval> log_interval(const std::vector<double>& values, double estimate) {
   std::vector<double> logs;
   for (const double value : values) logs.push_back(std::log(value));
   const auto interval = student_interval(logs);
   if (!interval) return std::nullopt;
-  return Interval{std::exp(interval->lo), std::exp(interval->hi)};
+  return Interval{std::min(std::exp(interval->lo), estimate),
+                  std::max(std::exp(interval->hi), estimate)};
 }
 
 }  // namespace scalemark

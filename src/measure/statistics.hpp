@@ -56,9 +56,10 @@ std::optional<Interval> mean_interval(std::span<const double> x, double confiden
 std::optional<Interval> student_interval(std::span<const double> x, double confidence = 0.95);
 
 /// 95 % interval of the geometric mean of positive values: Student's t on their logarithms, so that
-/// ratios and their inverses are treated alike and no bound is negative. nullopt for fewer than
-/// two.
-std::optional<Interval> log_interval(const std::vector<double>& values);
+/// ratios and their inverses are treated alike and no bound is negative. It reaches to `estimate`,
+/// the number that the values are repeats of: the rate of all of them together lies far below their
+/// mean where one took many times as long. nullopt for fewer than two.
+std::optional<Interval> log_interval(const std::vector<double>& values, double estimate);
 
 // Provides order statistics of the normal distribution, which tell how late the slowest of many
 // ranks is.

@@ -240,10 +240,12 @@ record::InstancesPoint point_of(const SlotGroup& group, std::size_t instances,
     point.overlaps_enough = why;
     return point;
   }
-  const auto together = group.each(&LaunchFigures::throughput);
+  const auto throughputs = group.each(&LaunchFigures::throughput);
+  const double together = mean(throughputs);
   const double rates = mean(group.each(&LaunchFigures::sum_of_rates));
-  point.cumulative = record::CumulativeRate{mean(together), {log_interval(together), ""}, rates};
-  if (const auto& base = alone.front().throughput) point.speedup = mean(together) / *base;
+  point.cumulative =
+      record::CumulativeRate{together, {log_interval(throughputs, together), ""}, rates};
+  if (const auto& base = alone.front().throughput) point.speedup = together / *base;
   const auto own = std::span(alone).first(instances);
   if (std::ranges::all_of(own, &Known<double>::has_value, &record::SlotAlone::throughput)) {
     double all_alone = 0;

@@ -92,7 +92,7 @@ double mean_step(const std::vector<PointRepeat>& repeats) {
 std::optional<Interval> throughput_interval(const std::vector<PointRepeat>& repeats) {
   std::vector<double> rates;
   for (const PointRepeat& repeat : repeats) rates.push_back(repeat.rate());
-  return log_interval(rates);
+  return log_interval(rates, total(repeats).rate());
 }
 
 /// Repeats of two points with the same number, which one round or one pass of a sweep measured:
@@ -256,11 +256,12 @@ void set_solution(record::ScalingPoint& point, const PointRuns& runs, const Poin
   }
   const RepeatPairs pairs(runs.repeats, base.repeats);
   point.time_to_solution_seconds = steps * mean_step(runs.repeats);
-  point.time_to_solution_speedup =
-      base_steps * mean_step(pairs.theirs) / (steps * mean_step(pairs.ours));
+  const double of_a_step = mean_step(pairs.theirs) / mean_step(pairs.ours);
+  point.time_to_solution_speedup = of_a_step * base_steps / steps;
   const auto per_step = log_interval(pairs.each([](const auto& ours, const auto& theirs) {
     return theirs.step_seconds_mean / ours.step_seconds_mean;
-  }));
+  }),
+                                     of_a_step);
   if (per_step)
     point.time_to_solution_speedup_ci95 =
         Interval{per_step->lo * base_steps / steps, per_step->hi * base_steps / steps};
@@ -352,7 +353,8 @@ record::ScalingPoint make_point(const PointRuns& runs, const PointRuns& base,
   point.speedup = total(pairs.ours).rate() / total(pairs.theirs).rate();
   point.speedup_ci95 = why.interval;
   if (&runs != &base)
-    point.speedup_ci95 = known_or(log_interval(pairs.each(ratio_of_rates)), why.interval);
+    point.speedup_ci95 =
+        known_or(log_interval(pairs.each(ratio_of_rates), *point.speedup), why.interval);
   set_solution(point, runs, base, questions, why);
   point.target = Unknown{"no --target_loss was asked for"};
   if (questions.target_loss) point.target = target_of(runs.repeats);
@@ -465,7 +467,7 @@ CurveRatio ratio_of(const record::ScalingPoint& point, const record::ScalingPoin
     if (const auto other = theirs.find(number); other != theirs.end())
       ratios.push_back(rate / other->second);
   if (ours.size() == theirs.size() && ratios.size() == ours.size())
-    made.ci95 = log_interval(ratios);
+    made.ci95 = log_interval(ratios, made.ratio);
   return made;
 }
 

@@ -276,8 +276,9 @@ MeasuredFigure summarised(const std::vector<double>& values) {
   const bool positive = std::ranges::all_of(values, [](double value) { return value > 0; });
   std::vector<double> logs;
   for (const double value : values) logs.push_back(positive ? std::log(value) : value);
-  measured.value = positive ? std::exp(mean(logs)) : mean(logs);
-  measured.ci95 = {positive ? log_interval(values) : student_interval(values), ""};
+  const double value = positive ? std::exp(mean(logs)) : mean(logs);
+  measured.value = value;
+  measured.ci95 = {positive ? log_interval(values, value) : student_interval(values), ""};
   return measured;
 }
 

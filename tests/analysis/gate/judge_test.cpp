@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 #include "analysis/compare/compare_support.hpp"
 #include "error.hpp"
+#include "record/read.hpp"
 
 namespace scalemark::judge_test {
 namespace {
@@ -139,6 +141,29 @@ TEST(Judge, RepeatsOfDifferentPointsAreNone) {
                 [](const auto& one) { return (one.ranks == 1) == (one.repeat == 1); });
   EXPECT_THAT(refusal({two_points("base", 100, 200, 2), set}),
               HasSubstr("no repeat that went through all 2 points"));
+}
+
+/// A record that contradicts itself is refused by whatever reads it next.
+TEST(Judge, MakesNoVerdictThatContradictsItself) {
+  std::mt19937_64 random(3);
+  const auto noisy = [&](const std::string& label, double slowdown, int n) {
+    std::normal_distribution<double> noise(-slowdown, 0.01);
+    Values all;
+    for (int k = 0; k < n; ++k) all.push_back(100 * std::exp(noise(random)));
+    return rates(label, all);
+  };
+  for (const GateMode mode : {GateMode::sequential, GateMode::pairs, GateMode::samples})
+    for (const int n : {1, 4, 5, 8, 12, 18})
+      for (int i = 0; i < 24; ++i) {
+        const std::vector<ResultSet> sets{noisy("base", 0, n),
+                                          noisy("new", 0.003 * (i % 3 - 1), n)};
+        const Matching matching = match_sets(sets, {});
+        const GateDesign design = gate_design(static_cast<std::size_t>(n), 0.2);
+        const Verdict made =
+            make_verdict({.sets = sets, .matching = matching}, judge(sets, matching, mode, design));
+        EXPECT_EQ(contradiction(verdict_json(made)), std::nullopt)
+            << to_string(mode) << " of " << n;
+      }
 }
 
 /// Launches that start one every two minutes, the first at `minute`.

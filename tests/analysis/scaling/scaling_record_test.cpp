@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "analysis/scaling/scaling.hpp"
+#include "record/read.hpp"
 #include "record/run.hpp"
 
 namespace scalemark::scaling_record_test {
@@ -35,6 +36,12 @@ Json record(const std::vector<PointRuns>& points, Status status, const std::stri
   return curve_json(make_scaling_record(context, 2, points, {}, {status, reason}));
 }
 
+Json answered(const RunConfig& config, const std::vector<PointRuns>& points) {
+  RecordContext context{{}, system_info(), {}};
+  context.config.config = config;
+  return curve_json(make_scaling_record(context, 2, points, {}, {}));
+}
+
 void expect_valid(const Json& record, const std::string& name) {
   const auto folder = std::filesystem::path(SCALEMARK_BINARY_DIR) / "scaling_records";
   std::filesystem::create_directories(folder);
@@ -58,6 +65,25 @@ TEST(ScalingRecord, OfACompleteCurveIsValid) {
   EXPECT_EQ(r["points"][1]["exposed_ci95"].size(), 2u);
   EXPECT_EQ(r["repeat_unit"], "in_process");
   expect_valid(r, "complete");
+}
+
+/// A repeat that took a hundred times as long holds most of the seconds, and is one of ten to the
+/// interval.
+TEST(ScalingRecord, HoldsItsEstimatesWhereOneRepeatStalled) {
+  auto points = runs();
+  for (PointRuns& point : points)
+    for (auto* repeats : {&point.repeats, &point.baselines})
+      if (!repeats->empty()) repeats->resize(10, repeats->back());
+  for (PointRepeat* stalled : {&points[0].repeats[4], &points[1].repeats[7]})
+    stalled->seconds *= 100, stalled->step_seconds_mean *= 100;
+  RunConfig config;
+  config.ranks = {1, 2};
+  config.solution_steps = 100;
+  const Json r = answered(config, points);
+  EXPECT_EQ(contradiction(r), std::nullopt);
+  for (const Json& point : r["points"]) EXPECT_LE(point["ci95"][0], point["throughput"]);
+  const Json& two = r["points"][1];
+  EXPECT_LE(two["time_to_solution_speedup_ci95"][0], two["time_to_solution_speedup"]);
 }
 
 TEST(ScalingRecord, OfACurveThatEndedEarlyPublishesNoThroughput) {
@@ -86,12 +112,6 @@ TEST(ScalingRecord, GivesEveryReasonOfANull) {
             "one rank has nothing to communicate; one repeat has no interval: ask for more "
             "with --repeats");
   expect_valid(r, "one_repeat");
-}
-
-Json answered(const RunConfig& config, const std::vector<PointRuns>& points) {
-  RecordContext context{{}, system_info(), {}};
-  context.config.config = config;
-  return curve_json(make_scaling_record(context, 2, points, {}, {}));
 }
 
 TEST(ScalingRecord, ShowsTheBatchesAndTheTimeToSolution) {
