@@ -40,7 +40,7 @@ double mann_whitney(const Values& base, const Values& fresh) {
   Values ranks;
   double sum = 0;
   for (const double value : all) {
-    const auto [low, high] = std::ranges::equal_range(sorted, value);
+    const auto [low, high] = std::equal_range(sorted.begin(), sorted.end(), value);
     ranks.push_back(static_cast<double>((low - sorted.begin()) + (high - sorted.begin()) + 1) / 2);
   }
   for (std::size_t i = base.size(); i < all.size(); ++i) sum += ranks[i];

@@ -173,7 +173,9 @@ void print_newest_power(int rows, ChangeTest& test) {
       print_newest_row(fmt::format("{:g} % slower at {}, {:g} %; {:g} x", percent,
                                    points == 1 ? "the one point" : "one of four points",
                                    100 * deviation, between),
-                       rows, test, points, std::log1p(-percent / 100), [&](std::size_t sets) {
+                       rows, test, points, std::log1p(-percent / 100),
+                       // Clang 14 captures no structured binding by itself.
+                       [deviation = deviation, between = between](std::size_t sets) {
                          return Row{sets, normal_launches(deviation), deviation, between};
                        });
   print_newest_row(

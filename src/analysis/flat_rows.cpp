@@ -92,8 +92,9 @@ class ColumnMaker {
   }
 
  private:
-  void add_field(FlatColumn column, Pointers FlatColumn::*where, const std::string& pointer) {
-    Pointers& places = columns_.try_emplace(column.place, std::move(column)).first->second.*where;
+  void add_field(const FlatColumn& column, Pointers FlatColumn::*where,
+                 const std::string& pointer) {
+    Pointers& places = columns_.try_emplace(column.place, column).first->second.*where;
     if (where != &FlatColumn::launch || places.empty()) places.emplace_back(pointer);
   }
 

@@ -95,7 +95,7 @@ Json unknown_schema(const Field& field) {
   return empty ? Json{{kMaxItems, 0}} : kNull;
 }
 
-Json of_status(Json words) { return {{kProperties, {{"status", words_schema(words)}}}}; }
+Json of_status(const Json& words) { return {{kProperties, {{"status", words_schema(words)}}}}; }
 
 /// What a status that is ok asks of a part that has one of its own: the same, and all of its
 /// values.

@@ -271,11 +271,8 @@ class Levels(AlternateTest):
 
     def test_shipped_plans_switch_what_they_compare(self):
         """With stand-ins for the programs that take root, a NIC or a GPU."""
-        (self.folder / "bin").mkdir()
         for name in ("ethtool", "nvidia-smi", "sleep"):
-            program = self.folder / "bin" / name
-            program.write_text(f'#!/bin/sh\necho "{name} $*" >> "{self.folder}/said"\n')
-            program.chmod(0o755)
+            self.write_program(f"bin/{name}", f'#!/bin/sh\necho "{name} $*" >> "{self.folder}/said"\n')
         env = self.environment(PATH=f"{self.folder}/bin:{os.environ['PATH']}")
         switches = {"link_rate": ("speed 25000", "speed 10000"), "nic_offload": ("tso on", "tso off"),
                     "gpu_clocks": ("--reset-gpu-clocks", "--lock-gpu-clocks")}

@@ -139,13 +139,9 @@ class Jobs(ProgramTest):
         self.repository = self.folder / "repository"
         self.repository.mkdir()
         self.git("init", "--quiet", "--initial-branch=main")
-        tools = self.folder / "tools"
-        tools.mkdir()
-        (tools / "su").write_text('#!/bin/bash\n[[ $1 == gate && $2 == -c ]] && exec bash -c "$3"\n')
-        (tools / "gh").write_text(GH)
-        for tool in tools.iterdir():
-            tool.chmod(0o755)
-        self.variables = {"PATH": f"{tools}:{os.environ['PATH']}", "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md")}
+        self.write_program("tools/su", '#!/bin/bash\n[[ $1 == gate && $2 == -c ]] && exec bash -c "$3"\n')
+        self.write_program("tools/gh", GH)
+        self.variables = {"PATH": f"{self.folder}/tools:{os.environ['PATH']}", "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md")}
 
     def git(self, *words):
         done = subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *words], cwd=self.repository,

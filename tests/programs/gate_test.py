@@ -3,7 +3,6 @@
 import json
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import unittest
@@ -48,10 +47,7 @@ class Builds(GateTest):
 
     def wrapper(self, name, script):
         """A program that runs `script` and then scalemark."""
-        program = self.folder / name / "scalemark"
-        program.parent.mkdir()
-        program.write_text(f'#!/bin/sh\n{script}\nexec {SCALEMARK} "$@"\n')
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        self.write_program(f"{name}/scalemark", f'#!/bin/sh\n{script}\nexec {SCALEMARK} "$@"\n')
         return name
 
     def test_the_launches_of_a_pair_are_interleaved(self):
@@ -249,11 +245,9 @@ class Bisection(GateTest):
     def tree(self, states):
         """A repository with a commit a state, and its scalemark."""
         tree = self.folder / "tree"
-        (tree / "scripts").mkdir(parents=True)
+        self.write_program("tree/scripts/setup", SETUP)
         for name in ("build_commit", "progress.sh", "compile_seconds"):
             shutil.copy(SOURCE / "scripts" / name, tree / "scripts")
-        (tree / "scripts/setup").write_text(SETUP)
-        (tree / "scripts/setup").chmod(0o755)
         (tree / ".gitignore").write_text("/build\n")
         git = ["git", "-C", tree, "-c", "user.name=a", "-c", "user.email=a@example.org"]
         subprocess.run([*git, "init", "--quiet"], check=True)

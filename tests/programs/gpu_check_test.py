@@ -268,23 +268,19 @@ class Comparisons(unittest.TestCase):
 
 class Facts(ProgramTest):
     def test_a_field_that_this_driver_does_not_know_is_left_out(self):
-        program = self.folder / "nvidia-smi"
-        program.write_text("""#!/bin/sh
+        self.write_program("nvidia-smi", """#!/bin/sh
 case $1 in *clocks_event_reasons.active*)
   echo 'Field "clocks_event_reasons.active" is not a valid field to query.'; exit 2;;
 esac
 echo "${1#*=}" | tr , '\\n' | sed 's/.*/of &/' | paste -sd, -
 """)
-        program.chmod(0o755)
         with unittest.mock.patch.dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}"):
             (card,), why = facts.gpus()
         self.assertEqual((card["name"], card["power.limit"], why), ("of name", "of power.limit", ""))
         self.assertEqual(set(facts.QUERY) - set(card), {"clocks_event_reasons.active"})
 
     def test_a_driver_that_fails(self):
-        program = self.folder / "nvidia-smi"
-        program.write_text("#!/bin/sh\necho 'No devices were found'; exit 6\n")
-        program.chmod(0o755)
+        self.write_program("nvidia-smi", "#!/bin/sh\necho 'No devices were found'; exit 6\n")
         with unittest.mock.patch.dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}"):
             self.assertEqual(facts.gpus(), ([], "nvidia-smi: No devices were found"))
 

@@ -157,10 +157,8 @@ class Launching(ProgramTest):
                 self.assertIn(f"TMPDIR is {GONE}", err)
 
     def test_another_mpis_mpirun_is_named(self):
-        (self.folder / "bin").mkdir()
-        other = self.folder / "bin/mpirun"
-        other.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "HYDRA build details:" && exit 0\necho "unrecognized argument" >&2; exit 255\n')
-        other.chmod(0o755)
+        other = self.write_program("bin/mpirun", '#!/bin/sh\n[ "$1" = --version ] && echo "HYDRA build details:" && exit 0\n'
+                                                 'echo "unrecognized argument" >&2; exit 255\n')
         _, err = self.run_program(SCALEMARK, *RUN, "--ranks", "2", expect=7,
                                   env=self.environment(PATH=f"{other.parent}:{os.environ['PATH']}"))
         self.assertIn('the first mpirun in PATH says of itself "HYDRA build details:"', err)
@@ -234,9 +232,7 @@ class Credentials(ProgramTest):
     WORDS = ["docker://user:hunter2secret@reg.example/x:1", "--env=PASSWORD=hunter2secret", "--token hunter2secret"]
 
     def test_of_containers_are_not_recorded(self):
-        runtime = self.folder / "runtime.sh"
-        runtime.write_text('#!/bin/sh\nshift 4; exec "$@"\n')
-        runtime.chmod(0o755)
+        runtime = self.write_program("runtime.sh", '#!/bin/sh\nshift 4; exec "$@"\n')
         self.run_program(SCALEMARK, *RUN, "--ranks", "1", "--container", self.WORDS[0], "--container_runtime", f"{runtime} {self.WORDS[1]} {self.WORDS[2]} {{image}}",
                          "--container_program", SCALEMARK, "--output", "c.json")
         record = self.read("c.json")

@@ -304,8 +304,7 @@ class Refusing(Report):
 
     def test_a_python_without_packages_says_the_remedy(self):
         self.put("r/a.json", run())
-        bare = self.put("python", f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
-        bare.chmod(0o755)
+        bare = self.write_program("python", f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
         words = [SCALEMARK, "report", "r"]
         _, err = self.run_program(*words, expect=7, env=self.environment(SCALEMARK_PYTHON=str(bare)))
         self.assertRegex(err, r"matplotlib and Jinja2 missing in .*: run scripts/setup")

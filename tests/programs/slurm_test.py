@@ -131,8 +131,7 @@ class Srun(SlurmTest):
 
     def test_srun_is_told_what_has_no_flag(self):
         """How ranks wait for each other in MPI_Init, which a user's own choice decides."""
-        (self.folder / "srun").write_text(f'#!/bin/sh\necho "$SLURM_KILL_BAD_EXIT $SLURM_PMIX_FENCE" >told\nexec {shutil.which("srun")} "$@"\n')
-        (self.folder / "srun").chmod(0o755)
+        self.write_program("srun", f'#!/bin/sh\necho "$SLURM_KILL_BAD_EXIT $SLURM_PMIX_FENCE" >told\nexec {shutil.which("srun")} "$@"\n')
         for chosen, told in (({}, "1 ring\n"), ({"SLURM_PMIX_FENCE": "tree"}, "1 tree\n")):
             self.allocated("run", "--ranks", 1, env=self.environment(PATH=f"{self.folder}:{os.environ['PATH']}", **chosen))
             self.assertEqual((self.folder / "told").read_text(), told)

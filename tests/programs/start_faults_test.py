@@ -47,15 +47,12 @@ class BeforeMpi(ProgramTest):
 
     def test_an_error_of_one_rank_that_we_launched(self):
         """The second host has a variable that the first lacks."""
-        (self.folder / "bin").mkdir()
-        launcher = self.folder / "bin" / "mpirun"
-        launcher.write_text(f"""#!{sys.executable}
+        launcher = self.write_program("bin/mpirun", f"""#!{sys.executable}
 import os, sys
 at = sys.argv.index({str(SCALEMARK)!r})
 rank = ["sh", "-c", 'test "$OMPI_COMM_WORLD_RANK" = 0 || export SCALEMARK_BATCH_SIZE=four; exec "$@"', "sh"]
 os.execv({shutil.which("mpirun")!r}, ["mpirun", *sys.argv[1:at], *rank, *sys.argv[at:]])
 """)
-        launcher.chmod(0o755)
         env = self.environment(PATH=f"{launcher.parent}:{os.environ['PATH']}")
         small = [word for word in SMALL if word not in ("--batch_size", "4")]
         _, err = self.run_program(SCALEMARK, "scale", *small, "--ranks", "2", "--output", "s.json", env=env, expect=2)

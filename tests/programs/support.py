@@ -104,6 +104,14 @@ class ProgramTest(unittest.TestCase):
                     (programs / path.name).symlink_to(path)
         return str(programs)
 
+    def write_program(self, name, text):
+        """A script in this test's folder that stands for a program, or stands before one."""
+        program = self.folder / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(text)
+        program.chmod(0o755)
+        return program
+
     def start(self, *words, env=None, **options):
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         return subprocess.Popen([str(w) for w in words], env=env or self.environment(), text=True, cwd=self.folder, **options)

@@ -115,8 +115,7 @@ class Wheel(ProgramTest):
         for name, path in (("no mpirun", self.folder), ("another MPI's", self.folder / "other")):
             path.mkdir(exist_ok=True)
             if name != "no mpirun":
-                (path / "mpirun").write_text("#!/bin/sh\necho 'HYDRA build details:'\n")
-                (path / "mpirun").chmod(0o755)
+                self.write_program("other/mpirun", "#!/bin/sh\necho 'HYDRA build details:'\n")
             with self.subTest(name):
                 self.run_program(self.program, *RUN, "--ranks", "2", "--output", "two.json", "--overwrite", env=self.environment(PATH=str(path)))
                 self.assertIn("v5.", self.library_of("two.json"))

@@ -258,11 +258,10 @@ void set_solution(record::ScalingPoint& point, const PointRuns& runs, const Poin
   point.time_to_solution_seconds = steps * mean_step(runs.repeats);
   const double of_a_step = mean_step(pairs.theirs) / mean_step(pairs.ours);
   point.time_to_solution_speedup = of_a_step * base_steps / steps;
-  const auto per_step = log_interval(pairs.each([](const auto& ours, const auto& theirs) {
+  const auto ratio_of_steps = [](const auto& ours, const auto& theirs) {
     return theirs.step_seconds_mean / ours.step_seconds_mean;
-  }),
-                                     of_a_step);
-  if (per_step)
+  };
+  if (const auto per_step = log_interval(pairs.each(ratio_of_steps), of_a_step))
     point.time_to_solution_speedup_ci95 =
         Interval{per_step->lo * base_steps / steps, per_step->hi * base_steps / steps};
 }
