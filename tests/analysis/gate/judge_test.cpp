@@ -153,14 +153,14 @@ TEST(Judge, MakesNoVerdictThatContradictsItself) {
     return rates(label, all);
   };
   for (const GateMode mode : {GateMode::sequential, GateMode::pairs, GateMode::samples})
-    for (const int n : {1, 4, 5, 8, 12, 18})
-      for (int i = 0; i < 24; ++i) {
+    for (const int n : {1, 5, 8, 18})
+      for (int i = 0; i < 12; ++i) {
         const std::vector<ResultSet> sets{noisy("base", 0, n),
                                           noisy("new", 0.003 * (i % 3 - 1), n)};
         const Matching matching = match_sets(sets, {});
         const GateDesign design = gate_design(static_cast<std::size_t>(n), 0.2);
-        const Verdict made =
-            make_verdict({.sets = sets, .matching = matching}, judge(sets, matching, mode, design));
+        const Judgement judgement = judge(sets, matching, mode, design);
+        const Verdict made = make_verdict({sets, matching, {}, {}, {}, {}, {}}, judgement);
         EXPECT_EQ(contradiction(verdict_json(made)), std::nullopt)
             << to_string(mode) << " of " << n;
       }
