@@ -15,7 +15,7 @@ class SlowRank(ProgramTest):
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "two ranks need a core each to be compared")
     def test_21_a_rank_with_half_a_cpu_is_the_straggler(self):
         words = ["run", "--model", "smallnet", "--batch_size", "64", "--num_intra_threads", "1", "--num_batches", "150",
-                 "--num_warmup_batches", "2", "--output", "r.json"]
+                 "--num_warmup_batches", "2", "--output", "r.json", "--overwrite"]
         for _ in range(3):
             with half_a_cpu() as tasks:
                 slowed = ["sh", "-c", f'test "$OMPI_COMM_WORLD_RANK" = 1 && echo $$ >{tasks}; exec "$@"', "sh"]
@@ -23,10 +23,11 @@ class SlowRank(ProgramTest):
             record = self.read("r.json")
             stragglers = [rank["straggler"] for rank in record["ranks"]]
             others = (record["noise"]["foreign"] or {"cpus": 0})["cpus"]
-            if stragglers == [False, True] or others < OTHERS:
-                break
+            if stragglers == [False, True]:
+                break  # else something slowed the other rank too: a process, or another guest that no counter of steal tells
         else:
-            self.skipTest(f"other processes took {others:.1f} CPUs in each of three runs")
+            if others >= OTHERS:
+                self.skipTest(f"other processes took {others:.1f} CPUs")
         self.assertEqual(stragglers, [False, True])
         self.assertRegex(err, "rank 1.*straggler|straggler.*rank 1")
         [finding] = [finding for finding in record["findings"] if finding["rule"] == "straggler"]
