@@ -10,6 +10,7 @@
 #include <optional>
 #include <random>
 #include <stdexcept>
+#include <utility>
 
 #include "measure/hodges_lehmann.hpp"
 #include "measure/permutation.hpp"
@@ -208,9 +209,10 @@ void combine(JointTest& test, const Series& base, const Series& fresh, double as
 
 /// Tests of several series cannot be surer of one of them than the test of that one alone, which
 /// may count all assignments where they draw some, and knows where its centre lies.
-void keep_to(JointTest& test, const std::vector<double>& alone) {
+void keep_to(JointTest& test, std::vector<double> alone) {
   for (std::size_t s = 0; s < alone.size(); ++s)
     test.series_p[s] = std::max(test.series_p[s], alone[s]);
+  test.own_p = std::move(alone);
 }
 
 }  // namespace
@@ -219,7 +221,7 @@ JointTest joint_sign_flip_test(const Series& differences, std::uint64_t seed) {
   if (differences.empty() || differences.front().empty()) return {};
   std::vector<double> alone;
   for (const auto& one : differences) alone.push_back(sign_flip_test(one, Alternative::less).p);
-  if (alone.size() == 1) return {alone.front(), alone};
+  if (alone.size() == 1) return {alone.front(), alone, alone};
   const std::size_t pairs = differences.front().size();
   const Series plain = with_mean(differences);
   Series values;
@@ -246,7 +248,7 @@ JointTest joint_sign_flip_test(const Series& differences, std::uint64_t seed) {
   }
   JointTest test = collected.test();
   combine_pairs(test, values, plain);
-  keep_to(test, alone);
+  keep_to(test, std::move(alone));
   return test;
 }
 
@@ -255,7 +257,7 @@ JointTest joint_permutation_test(const Series& base, const Series& fresh, std::u
   std::vector<double> alone;
   for (std::size_t s = 0; s < base.size(); ++s)
     alone.push_back(permutation_test(base[s], fresh[s], Alternative::less).p);
-  if (alone.size() == 1) return {alone.front(), alone};
+  if (alone.size() == 1) return {alone.front(), alone, alone};
   const std::size_t n = base.front().size(), m = fresh.front().size();
   const Series all_base = with_mean(base), all_fresh = with_mean(fresh);
   Series values;
@@ -287,7 +289,7 @@ JointTest joint_permutation_test(const Series& base, const Series& fresh, std::u
   }
   JointTest test = collected.test();
   combine(test, all_base, all_fresh, 1 / least_joint_permutation_p(n, m));
-  keep_to(test, alone);
+  keep_to(test, std::move(alone));
   return test;
 }
 

@@ -45,6 +45,7 @@ struct JointTest {
   /// which any series is as small as this one (Westfall and Young 1993, single-step maxT), but at
   /// least that of its own test.
   std::vector<double> series_p;
+  std::vector<double> own_p;  ///< of each series, by its own test
 };
 
 /// Tests, one-sided, whether the differences of pairs are symmetric around 0 in every series. The

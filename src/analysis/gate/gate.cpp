@@ -65,6 +65,7 @@ void describe(GateDecision& decision, const Series& used) {
   decision.slowdown_percent = slowdown_percent(sign_flip_centre(mean_of_series(used)));
   decision.p = test.p;
   decision.point_p = test.series_p;
+  decision.own_p = test.own_p;
 }
 
 void describe_noise(GateDecision& decision, const Series& used, const GateDesign& design) {
@@ -173,11 +174,12 @@ GateDecision judge_looks(const Series& ratios, const GateDesign& design) {
   return decision;
 }
 
-/// That the fresh rates of one series lie `alternative` of the base's times exp(shift).
-double p_of(LogRates logs, Alternative alternative, double shift = 0) {
+/// That the fresh rates of one series lie above the base's times exp(shift).
+double above_p(LogRates logs, double shift) {
   for (double& value : logs.base.front()) value += shift;
-  return logs.paired ? sign_flip_test(log_ratios(logs).front(), alternative).p
-                     : permutation_test(logs.base.front(), logs.fresh.front(), alternative).p;
+  const auto above = Alternative::greater;
+  return logs.paired ? sign_flip_test(log_ratios(logs).front(), above).p
+                     : permutation_test(logs.base.front(), logs.fresh.front(), above).p;
 }
 
 std::vector<double> slowdowns(const LogRates& logs) {
@@ -194,6 +196,7 @@ void describe_once(GateDecision& decision, const LogRates& logs, const GateDesig
                                      : joint_permutation_test(logs.base, logs.fresh);
   decision.p = test.p;
   decision.point_p = test.series_p;
+  decision.own_p = test.own_p;
   decision.slowdown_percent = slowdown_percent(centre_of(mean_point(logs)));
   const double least = logs.paired ? least_joint_sign_flip_p(n) : least_joint_permutation_p(n, m);
   decision.can_fail = least <= design.alarm.back().spent;
@@ -240,8 +243,6 @@ double centre_of(const LogRates& logs) {
                      : permutation_centre(logs.base.front(), logs.fresh.front());
 }
 
-double slower_p(const LogRates& logs) { return p_of(logs, Alternative::less); }
-
 double slowdown_percent(double log_ratio) { return 0 - 100 * std::expm1(log_ratio); }
 
 GateDesign gate_design(std::size_t pairs, double alpha) {
@@ -283,7 +284,7 @@ GateDecision decide_once(const LogRates& logs, const GateDesign& design) {
   describe_once(decision, logs, design);
   const double level = design.pass.back().spent;
   const auto excluded = [&](LogRates one, double slowdown) {
-    return p_of(std::move(one), Alternative::greater, std::log1p(-slowdown)) <= level;
+    return above_p(std::move(one), std::log1p(-slowdown)) <= level;
   };
   for (std::size_t i = 0; i < logs.base.size(); ++i)
     if (!excluded(one_point(logs, i), design.excluded_point)) decision.open.push_back(i);

@@ -34,6 +34,7 @@ struct GateDecision {
   double slowdown_percent = 0;  ///< 100 (1 - exp(centre of the mean log ratios)), pairs used
   double p = 1;                 ///< one-sided, of mean and points together, for reading
   std::vector<double> point_p;  ///< of each point, adjusted for their number
+  std::vector<double> own_p;    ///< of each point, by its own test
   /// Slowdown of the mean that the last look would have found with `power`; unset where so few
   /// launches can't reach the level.
   std::optional<double> detectable_percent;
@@ -71,10 +72,8 @@ ShiftAnswer answer_of(const LogRates& one, const GateDesign& design);
 SlowLaunches slow_of(const LogRates& one, const GateDesign& design);
 /// log(new / base) of each pair: [point][pair].
 Series log_ratios(const LogRates& logs);
-/// Returns the centre of log(new / base) of one series, and the one-sided p that the fresh ones are
-/// not slower, by the tests of pairs or of two samples (measure/permutation.hpp).
+/// Returns the centre of log(new / base) of one series.
 double centre_of(const LogRates& logs);
-double slower_p(const LogRates& logs);
 /// 100 (1 - exp(log_ratio)).
 double slowdown_percent(double log_ratio);
 

@@ -266,13 +266,11 @@ class Judge {
       point.unit = points_[i].launches[0].front()->unit;
       point.base_value = rate_of(work_.base, i);
       point.value = rate_of(work_.fresh, i);
-      const LogRates alone{{logs.base[i]}, {logs.fresh[i]}, paired()};
-      point.slowdown_percent = slowdown_percent(centre_of(alone));
-      point.p = slower_p(alone);
-      const double adjusted = i < decision.point_p.size() ? decision.point_p[i] : 1;
-      point.p_adjusted = adjusted;
-      point.regressed =
-          decision.verdict == GateVerdict::regressed && adjusted <= made_.design.alarm.back().spent;
+      point.slowdown_percent = slowdown_percent(centre_of(one_point(logs, i)));
+      point.p = decision.own_p.at(i);
+      point.p_adjusted = decision.point_p.at(i);
+      point.regressed = decision.verdict == GateVerdict::regressed &&
+                        *point.p_adjusted <= made_.design.alarm.back().spent;
       made_.points.push_back(std::move(point));
     }
   }

@@ -89,10 +89,11 @@ double mean_step(const std::vector<PointRepeat>& repeats) {
   return seconds / steps;
 }
 
-std::optional<Interval> throughput_interval(const std::vector<PointRepeat>& repeats) {
+std::optional<Interval> throughput_interval(const std::vector<PointRepeat>& repeats,
+                                            double throughput) {
   std::vector<double> rates;
   for (const PointRepeat& repeat : repeats) rates.push_back(repeat.rate());
-  return log_interval(rates, total(repeats).rate());
+  return log_interval(rates, throughput);
 }
 
 /// Repeats of two points with the same number, which one round or one pass of a sweep measured:
@@ -347,7 +348,7 @@ record::ScalingPoint make_point(const PointRuns& runs, const PointRuns& base,
   const Reasons why = reasons_of(runs.ranks, &runs == &base, questions);
   record::ScalingPoint point = start_point(runs, questions, /*complete=*/true);
   point.throughput = total(runs.repeats).rate();
-  point.ci95 = known_or(throughput_interval(runs.repeats), why.repeats);
+  point.ci95 = known_or(throughput_interval(runs.repeats, *point.throughput), why.repeats);
   const RepeatPairs pairs(runs.repeats, base.repeats);
   point.speedup = total(pairs.ours).rate() / total(pairs.theirs).rate();
   point.speedup_ci95 = why.interval;
